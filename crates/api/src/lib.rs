@@ -1,0 +1,21 @@
+//! The custom resources that Windlass serves, as types.
+//!
+//! Types only: nothing here decides anything, talks to anybody or knows the time. The doc comments of the fields become
+//! what `kubectl explain` prints.
+
+pub mod lenient;
+pub mod logbook;
+pub mod replicated;
+pub mod schema;
+
+pub use logbook::Logbook;
+pub use replicated::ReplicatedStatefulSet;
+
+/// Every custom resource definition, in the order in which they are installed.
+///
+/// The schemas are already fit for the API server (see [`schema::fit`]).
+pub fn custom_resource_definitions()
+-> Vec<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition> {
+    use kube::CustomResourceExt as _;
+    [Logbook::crd(), ReplicatedStatefulSet::crd()].into_iter().map(schema::fit).collect()
+}

@@ -1,0 +1,52 @@
+//! Makes derived schemas fit for the API server.
+//!
+//! Decides nothing about a resource; only its form: what the server warns about, what makes a definition too large, and what a
+//! derive cannot say.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
+};
+
+/// Depth up to which descriptions are kept: our own fields. Deeper lie the types of Kubernetes, which `kubectl explain pod` explains.
+const DESCRIBED_DEPTH: usize = 4;
+
+/// Fits every version of a definition.
+pub fn fit(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
+    let keeps_unknown = definition.spec.names.kind == "Logbook";
+    for version in &mut definition.spec.versions {
+        let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) else { continue };
+        fit_node(root, 0);
+        let properties = root.properties.get_or_insert_default();
+        if keeps_unknown && let Some(spec) = properties.get_mut("spec") {
+            spec.x_kubernetes_preserve_unknown_fields = Some(true);
+        }
+        if let Some(conditions) =
+            properties.get_mut("status").and_then(|status| status.properties.as_mut()).and_then(|it| it.get_mut("conditions"))
+        {
+            conditions.x_kubernetes_list_type = Some("map".into());
+            conditions.x_kubernetes_list_map_keys = Some(vec!["type".into()]);
+        }
+    }
+    definition
+}
+
+fn fit_node(node: &mut JSONSchemaProps, depth: usize) {
+    // The API server knows no unsigned formats and warns about them; the bounds stay.
+    if node.format.as_deref().is_some_and(|format| format.starts_with("uint")) {
+        node.format = None;
+    }
+    if depth > DESCRIBED_DEPTH {
+        node.description = None;
+    }
+    for child in node.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
+        fit_node(child, depth + 1);
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut node.items {
+        fit_node(items, depth + 1);
+    }
+    if let Some(k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaPropsOrBool::Schema(values)) =
+        &mut node.additional_properties
+    {
+        fit_node(values, depth + 1);
+    }
+}

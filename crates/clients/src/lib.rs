@@ -1,0 +1,6 @@
+//! Talks to the members of clusters and returns facts.
+//!
+//! Decides nothing: an answer that could not be had is a fact as well, and what it means is for the kind to say.
+
+pub mod hooks;
+pub mod members;

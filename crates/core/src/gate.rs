@@ -1,0 +1,154 @@
+//! The gate: which steps go, which are held, and who may act.
+//!
+//! Pausing is not an `if` in the code that acts: a closed lane turns steps into held steps, and code that acts needs a
+//! [`Permit`], which only this module can make.
+
+use std::marker::PhantomData;
+
+use serde::Serialize;
+
+use crate::lane::{Lane, LaneType};
+use crate::plan::Plan;
+use crate::step::{Action, Step};
+
+/// What the user asks of one lane, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PauseRequest {
+    /// Whether it shall be closed.
+    pub paused: bool,
+    /// Why, in the user's words; may be empty.
+    pub reason: String,
+}
+
+/// What the user asks of both lanes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PauseRequests {
+    /// Kubernetes objects.
+    pub resources: PauseRequest,
+    /// Database clustering.
+    pub clustering: PauseRequest,
+}
+
+impl PauseRequests {
+    /// The request for a lane.
+    pub fn lane(&self, lane: Lane) -> &PauseRequest {
+        match lane {
+            Lane::Resources => &self.resources,
+            Lane::Clustering => &self.clustering,
+        }
+    }
+}
+
+/// The state of one lane.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum Door {
+    /// Steps go.
+    Open,
+    /// The pause is not acknowledged yet: no step starts, and what runs is on its way to its safe point.
+    Closing {
+        /// What is awaited.
+        awaiting: Vec<String>,
+    },
+    /// The pause is acknowledged: nothing is written.
+    Closed,
+    /// The user resumed; the acknowledgement has to be withdrawn in the status before the first step goes.
+    Opening,
+}
+
+impl Door {
+    /// Decides the state of a lane from what is asked, what was acknowledged, and what still runs in it.
+    pub fn decide(paused: bool, acknowledged: bool, running: Vec<String>) -> Self {
+        match (paused, acknowledged) {
+            (false, false) => Self::Open,
+            (false, true) => Self::Opening,
+            (true, _) if running.is_empty() => Self::Closed,
+            (true, _) => Self::Closing { awaiting: running },
+        }
+    }
+}
+
+/// Both lanes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Gate {
+    resources: Door,
+    clustering: Door,
+}
+
+impl Gate {
+    /// A gate with these doors.
+    pub fn new(resources: Door, clustering: Door) -> Self {
+        Self { resources, clustering }
+    }
+
+    /// The state of a lane.
+    pub fn door(&self, lane: Lane) -> &Door {
+        match lane {
+            Lane::Resources => &self.resources,
+            Lane::Clustering => &self.clustering,
+        }
+    }
+
+    /// The permit to act in a lane, if it is open.
+    pub fn permit<L: LaneType>(&self) -> Option<Permit<L>> {
+        (*self.door(L::LANE) == Door::Open).then_some(Permit { lane: PhantomData })
+    }
+
+    /// Parts a plan into what goes and what is held.
+    pub fn part<A: Action>(&self, plan: &Plan<A>) -> Parted<A> {
+        let (go, held) = plan.steps.iter().cloned().partition(|step| *self.door(step.lane()) == Door::Open);
+        Parted { go, held }
+    }
+}
+
+/// A plan after the gate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parted<A> {
+    /// Steps to take now.
+    pub go: Vec<Step<A>>,
+    /// Steps that a pause holds back.
+    pub held: Vec<Step<A>>,
+}
+
+/// The proof that a lane was open. Whoever writes to a cluster asks for one; it cannot be made, copied or kept outside.
+#[derive(Debug)]
+pub struct Permit<L: LaneType> {
+    lane: PhantomData<L>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane::{Clustering, Resources};
+    use rstest::rstest;
+
+    #[rstest]
+    #[case(false, false, &[], Door::Open)]
+    #[case(false, false, &["hook"], Door::Open)]
+    #[case(false, true, &[], Door::Opening)]
+    #[case(false, true, &["hook"], Door::Opening)]
+    #[case(true, false, &[], Door::Closed)]
+    #[case(true, false, &["hook"], Door::Closing { awaiting: vec!["hook".into()] })]
+    #[case(true, true, &[], Door::Closed)]
+    #[case(true, true, &["hook"], Door::Closing { awaiting: vec!["hook".into()] })]
+    fn a_door_follows_request_acknowledgement_and_work(
+        #[case] paused: bool,
+        #[case] acknowledged: bool,
+        #[case] running: &[&str],
+        #[case] expected: Door,
+    ) {
+        let running = running.iter().map(ToString::to_string).collect();
+        assert_eq!(Door::decide(paused, acknowledged, running), expected);
+    }
+
+    #[test]
+    fn only_an_open_lane_gives_a_permit() {
+        for door in [Door::Closed, Door::Opening, Door::Closing { awaiting: vec![] }] {
+            let gate = Gate::new(door.clone(), Door::Open);
+            assert!(gate.permit::<Resources>().is_none(), "{door:?}");
+            assert!(gate.permit::<Clustering>().is_some());
+            let gate = Gate::new(Door::Open, door.clone());
+            assert!(gate.permit::<Clustering>().is_none(), "{door:?}");
+            assert!(gate.permit::<Resources>().is_some());
+        }
+    }
+}

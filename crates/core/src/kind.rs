@@ -1,0 +1,124 @@
+//! What a kind of cluster has to decide. The engine runs every kind through this, and knows none of them.
+//!
+//! Everything here is pure: values in, values out. Time comes in as a value.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Resource;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use windlass_api::logbook::LogbookSpec;
+
+use crate::gate::{Gate, PauseRequests};
+use crate::likeness::Answered;
+use crate::memory::Memory;
+use crate::outcome::Outcome;
+use crate::plan::Plan;
+use crate::step::{Action, ObjectRef, Owner, Step};
+use crate::views::Children;
+
+/// The label that tells of which kind of cluster an object is a part. Its value is [`Kind::NAME`].
+pub const KIND_LABEL: &str = "windlass.dev/kind";
+
+/// A kind of cluster.
+pub trait Kind: Sized + Send + Sync + 'static {
+    /// Its custom resource.
+    type Resource: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Serialize + Send + Sync;
+    /// Its status.
+    type Status: Serialize + Send + Sync;
+    /// What can be done to its members.
+    type Action: Action;
+    /// What its members can be asked.
+    type Probe: Clone + Debug + PartialEq + Send + Sync;
+    /// What a member answered, or what came of an action on it.
+    type Fact: Clone + Debug + std::fmt::Display + Send;
+    /// All that is known of the members.
+    type Facts: Clone + Debug + Default + Send + Sync;
+
+    /// The short name: names of logbooks, labels, metrics.
+    const NAME: &'static str;
+
+    /// The status that is stored with a resource.
+    fn stored_status(resource: &Self::Resource) -> Option<&Self::Status>;
+
+    /// Who owns what is made for a resource.
+    fn owner(resource: &Self::Resource) -> Owner {
+        let metadata = resource.meta();
+        Owner {
+            api_version: Self::Resource::api_version(&()).into_owned(),
+            kind: Self::Resource::kind(&()).into_owned(),
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+        }
+    }
+
+    /// What the user asks of the lanes.
+    fn pause(resource: &Self::Resource) -> PauseRequests;
+
+    /// Adds a fact to what is known.
+    fn learn(facts: &mut Self::Facts, fact: Self::Fact, now: Timestamp);
+
+    /// Drops what is known of pods that are not there any more.
+    fn forget(facts: &mut Self::Facts, children: &Children);
+
+    /// The questions that are due.
+    fn probes(observed: &Observed<'_, Self>) -> Vec<Self::Probe>;
+
+    /// The target of a probe: two probes of one target never run at once.
+    fn probe_target(probe: &Self::Probe) -> String;
+
+    /// What to do.
+    fn plan(observed: &Observed<'_, Self>) -> Plan<Self::Action>;
+
+    /// What observation adds to the memory. Called before steps are taken and again before status is told.
+    fn remember(observed: &Observed<'_, Self>, logbook: &mut LogbookSpec);
+
+    /// Whether the spec is refused, so that its generation is not acted upon.
+    fn is_invalid(observed: &Observed<'_, Self>) -> bool;
+
+    /// Whether what is observed proves again all that a lost memory held.
+    fn proves_memory(observed: &Observed<'_, Self>) -> bool;
+
+    /// What to tell.
+    fn status(observed: &Observed<'_, Self>, report: &Report<'_, Self::Action>) -> Self::Status;
+
+    /// When to look again although nothing happened.
+    fn look_again(observed: &Observed<'_, Self>) -> Duration;
+}
+
+/// Everything that a pass knows.
+#[derive(Debug)]
+pub struct Observed<'a, K: Kind> {
+    /// The custom resource.
+    pub resource: &'a K::Resource,
+    /// The children in the caches.
+    pub children: &'a Children,
+    /// What is known of the members.
+    pub facts: &'a K::Facts,
+    /// What is remembered.
+    pub memory: &'a Memory,
+    /// What the server answered to our last apply of each object.
+    pub answered: &'a BTreeMap<ObjectRef, Answered>,
+    /// Actions that run now.
+    pub running: &'a [K::Action],
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What came of a pass.
+#[derive(Debug)]
+pub struct Report<'a, A> {
+    /// The plan.
+    pub plan: &'a Plan<A>,
+    /// The gate.
+    pub gate: &'a Gate,
+    /// Steps that a pause holds back.
+    pub held: &'a [Step<A>],
+    /// Steps that were taken, and what came of them.
+    pub taken: &'a [(Step<A>, Outcome)],
+    /// What is remembered now, this pass included.
+    pub remembered: &'a LogbookSpec,
+}

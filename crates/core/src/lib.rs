@@ -1,0 +1,19 @@
+//! The decisions that all kinds share: plan, gate, scale, selector, conditions, names.
+//!
+//! Pure: no client, no clock, no randomness, no logging. Time comes in as a value.
+
+pub mod conditions;
+pub mod gate;
+pub mod kind;
+pub mod labels;
+pub mod lane;
+pub mod likeness;
+pub mod memory;
+pub mod names;
+pub mod ordinals;
+pub mod outcome;
+pub mod plan;
+pub mod scale;
+pub mod selector;
+pub mod step;
+pub mod views;

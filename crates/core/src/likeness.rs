@@ -1,0 +1,108 @@
+//! Whether an object is already as it should be.
+//!
+//! The live object has more fields than the desired one: the server's defaults and other people's. So the question is whether
+//! the desired one is contained in it. Fields that are no longer desired show in the hash annotation, which is part of what is desired.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::labels::DESIRED_HASH;
+use crate::step::Manifest;
+use crate::views::ObjectView;
+
+/// What the server answered to our last apply of an object: which wish, and which version of the object came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// The hash of what was wished.
+    pub hash: String,
+    /// The version that came of it.
+    pub version: String,
+}
+
+impl Answered {
+    /// What came of applying `desired`, seen in the answer `live`.
+    pub fn new(desired: &Manifest, live: &ObjectView) -> Self {
+        let hash = desired.annotations.get(DESIRED_HASH).cloned().unwrap_or_default();
+        Self { hash, version: version(live) }
+    }
+}
+
+/// The generation where there is one: it does not move with status.
+fn version(live: &ObjectView) -> String {
+    live.meta.generation.map_or_else(|| live.meta.resource_version.clone(), |generation| format!("g{generation}"))
+}
+
+/// Whether the live object needs no apply.
+///
+/// The server may write a wish in another form ("0.5" of a core becomes "500m"). So an object that is still as the server made
+/// it of this very wish is so, whatever a comparison says.
+pub fn already_so(desired: &Manifest, live: &ObjectView, answered: Option<&Answered>) -> bool {
+    has_all(&desired.labels, &live.meta.labels)
+        && has_all(&desired.annotations, &live.meta.annotations)
+        && live.meta.owner_uid.as_deref() == Some(desired.owner.uid.as_str())
+        && (answered == Some(&Answered::new(desired, live)) || contains(&live.spec.value(), &desired.spec))
+}
+
+fn has_all(desired: &BTreeMap<String, String>, live: &BTreeMap<String, String>) -> bool {
+    desired.iter().all(|(key, value)| live.get(key) == Some(value))
+}
+
+/// Whether `live` has everything that `desired` says. Lists must have the same length: the server's defaults add fields, not items.
+pub fn contains(live: &Value, desired: &Value) -> bool {
+    match (live, desired) {
+        (Value::Object(live), Value::Object(desired)) => desired.iter().all(|(key, value)| match live.get(key) {
+            Some(live) => contains(live, value),
+            None => is_nothing(value),
+        }),
+        (Value::Array(live), Value::Array(desired)) => {
+            live.len() == desired.len() && live.iter().zip(desired).all(|(live, desired)| contains(live, desired))
+        }
+        (live, desired) => live == desired,
+    }
+}
+
+/// The server drops empty maps, empty lists and nulls.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.values().all(is_nothing),
+        Value::Array(list) => list.is_empty(),
+        _ => false,
+    }
+}
+
+/// Marks a manifest with the hash of what it wants, leaving out what the caller says changes on another path.
+pub fn seal(mut manifest: Manifest, left_out: &[&str]) -> Manifest {
+    let mut spec = manifest.spec.clone();
+    if let Value::Object(spec) = &mut spec {
+        spec.retain(|key, _| !left_out.contains(&key.as_str()));
+    }
+    let mut hash = Sha256::new();
+    hash.update(spec.to_string());
+    hash.update(serde_json::to_string(&manifest.labels).unwrap_or_default());
+    hash.update(serde_json::to_string(&manifest.annotations).unwrap_or_default());
+    let digest = hash.finalize();
+    let text = digest.iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+    manifest.annotations.insert(DESIRED_HASH.to_owned(), text);
+    manifest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::json;
+
+    #[rstest]
+    #[case::defaults_are_no_difference(json!({"a": 1, "b": {"c": 2, "d": 3}}), json!({"b": {"c": 2}}), true)]
+    #[case::another_value_is(json!({"a": 1}), json!({"a": 2}), false)]
+    #[case::a_missing_value_is(json!({}), json!({"a": 2}), false)]
+    #[case::a_missing_null_is_not(json!({}), json!({"a": null, "b": {}, "c": [], "d": {"e": {}}}), true)]
+    #[case::an_item_too_many_is(json!({"a": [{"n": 1}, {"n": 2}]}), json!({"a": [{"n": 1}]}), false)]
+    #[case::items_may_have_defaults(json!({"a": [{"n": 1, "x": 1}]}), json!({"a": [{"n": 1}]}), true)]
+    fn containment(#[case] live: Value, #[case] desired: Value, #[case] expected: bool) {
+        assert_eq!(contains(&live, &desired), expected);
+    }
+}

@@ -1,0 +1,37 @@
+//! A plan: what a pass wants to do, and what it wants to say about it.
+
+use crate::conditions::Reason;
+use crate::step::Step;
+
+/// What a pass wants to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan<A> {
+    /// In the order in which they are taken. A step that fails or waits stops no other one.
+    pub steps: Vec<Step<A>>,
+    /// Why there is nothing to do although the goal is not reached: what is awaited, from whom.
+    pub waiting: Vec<Waiting>,
+}
+
+impl<A> Default for Plan<A> {
+    fn default() -> Self {
+        Self { steps: Vec::new(), waiting: Vec::new() }
+    }
+}
+
+impl<A> Plan<A> {
+    /// Whether there is nothing to do and nothing to wait for.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty() && self.waiting.is_empty()
+    }
+}
+
+/// Something that a plan waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// One word in camel case, for conditions.
+    pub reason: Reason,
+    /// A sentence that names the object and what is awaited from whom.
+    pub message: String,
+    /// Whether it goes on only with somebody's help.
+    pub stalled: bool,
+}

@@ -1,0 +1,218 @@
+//! Steps: everything that the operator can do to a cluster, as values.
+//!
+//! A step can be printed, compared, counted, held back and tested. It carries what must be true before it is taken; there is no
+//! delete without a precondition. Taking steps is the engine's work, and only its.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug, Display};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::lane::Lane;
+
+/// Names one object of Kubernetes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct ObjectRef {
+    /// Which kind of object.
+    pub kind: ObjectKind,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.name)
+    }
+}
+
+/// The kinds of objects that steps touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::Display, strum::EnumIter, strum::IntoStaticStr)]
+pub enum ObjectKind {
+    /// core/v1 Pod
+    Pod,
+    /// core/v1 Service
+    Service,
+    /// apps/v1 `StatefulSet`
+    StatefulSet,
+    /// policy/v1 `PodDisruptionBudget`
+    PodDisruptionBudget,
+    /// core/v1 `PersistentVolumeClaim`
+    PersistentVolumeClaim,
+}
+
+impl ObjectKind {
+    /// `apiVersion`, as in a manifest.
+    pub fn api_version(self) -> &'static str {
+        match self {
+            Self::Pod | Self::Service | Self::PersistentVolumeClaim => "v1",
+            Self::StatefulSet => "apps/v1",
+            Self::PodDisruptionBudget => "policy/v1",
+        }
+    }
+
+    /// The name of the collection in a path.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Pod => "pods",
+            Self::Service => "services",
+            Self::StatefulSet => "statefulsets",
+            Self::PodDisruptionBudget => "poddisruptionbudgets",
+            Self::PersistentVolumeClaim => "persistentvolumeclaims",
+        }
+    }
+}
+
+/// An object as it should be: the fields that we decide, and nothing else.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Manifest {
+    /// Which object.
+    pub object: ObjectRef,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// The UID of the custom resource that owns it, and how that is named.
+    pub owner: Owner,
+    /// `spec`.
+    pub spec: Value,
+}
+
+/// The custom resource that owns an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Owner {
+    /// `apiVersion`
+    pub api_version: String,
+    /// `kind`
+    pub kind: String,
+    /// `name`
+    pub name: String,
+    /// `uid`
+    pub uid: String,
+}
+
+impl Manifest {
+    /// The manifest as the body of an apply request.
+    pub fn body(&self) -> Value {
+        let Owner { api_version, kind, name, uid } = &self.owner;
+        serde_json::json!({
+            "apiVersion": self.object.kind.api_version(),
+            "kind": self.object.kind.to_string(),
+            "metadata": {
+                "name": self.object.name,
+                "namespace": self.object.namespace,
+                "labels": self.labels,
+                "annotations": self.annotations,
+                "ownerReferences": [{
+                    "apiVersion": api_version, "kind": kind, "name": name, "uid": uid,
+                    "controller": true, "blockOwnerDeletion": true,
+                }],
+            },
+            "spec": self.spec,
+        })
+    }
+}
+
+/// What a kind can do to members, as a value. Each kind has its own; the engine only carries it.
+pub trait Action: Clone + Debug + Display + PartialEq + Serialize + Send + Sync + 'static {
+    /// On which member the action works; two actions on one member never run at once.
+    fn target(&self) -> &str;
+    /// The UID of the member's pod that the action was planned for. The engine does not start it on another one.
+    fn target_uid(&self) -> &str;
+    /// Whether it can be undone. What cannot is announced in the logbook before it starts.
+    fn irreversible(&self) -> bool;
+    /// The name of the action without its target, for metrics and intents.
+    fn name(&self) -> &'static str;
+}
+
+/// One step.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Step<A> {
+    /// What is done.
+    pub act: Act<A>,
+    /// Why, in a sentence without a full stop.
+    pub reason: String,
+}
+
+/// What a step does.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub enum Act<A> {
+    /// Make the object so. Nothing is sent when it is already so.
+    Apply(Box<Manifest>),
+    /// Delete exactly this object.
+    Delete {
+        /// Which object.
+        object: ObjectRef,
+        /// Its UID: another object of the same name is not touched.
+        uid: String,
+        /// Its version: an object that changed since it was judged is not touched.
+        resource_version: String,
+    },
+    /// Change the size of a `StatefulSet`.
+    SetReplicas {
+        /// Which object.
+        object: ObjectRef,
+        /// Its UID.
+        uid: String,
+        /// Its version when the size was decided.
+        resource_version: String,
+        /// The size it has.
+        from: u16,
+        /// The size it gets.
+        to: u16,
+    },
+    /// Set labels of a pod.
+    Label {
+        /// Which pod.
+        object: ObjectRef,
+        /// Its UID.
+        uid: String,
+        /// The labels, all that we set.
+        labels: BTreeMap<String, String>,
+    },
+    /// Do something to a member.
+    Member(A),
+}
+
+impl<A: Action> Step<A> {
+    /// A step and why it is taken.
+    pub fn new(act: Act<A>, reason: impl Into<String>) -> Self {
+        Self { act, reason: reason.into() }
+    }
+
+    /// The lane whose pause holds this step back.
+    pub fn lane(&self) -> Lane {
+        match self.act {
+            Act::Apply(_) | Act::Delete { .. } | Act::SetReplicas { .. } => Lane::Resources,
+            Act::Label { .. } | Act::Member(_) => Lane::Clustering,
+        }
+    }
+
+    /// A short name for metrics.
+    pub fn name(&self) -> &'static str {
+        match &self.act {
+            Act::Apply(_) => "Apply",
+            Act::Delete { .. } => "Delete",
+            Act::SetReplicas { .. } => "SetReplicas",
+            Act::Label { .. } => "Label",
+            Act::Member(action) => action.name(),
+        }
+    }
+}
+
+impl<A: Action> Display for Step<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.act {
+            Act::Apply(manifest) => write!(f, "apply {}", manifest.object),
+            Act::Delete { object, .. } => write!(f, "delete {object}"),
+            Act::SetReplicas { object, from, to, .. } => write!(f, "scale {object} from {from} to {to}"),
+            Act::Label { object, labels, .. } => {
+                let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                write!(f, "label {object} {}", labels.join(","))
+            }
+            Act::Member(action) => write!(f, "{action}"),
+        }
+    }
+}

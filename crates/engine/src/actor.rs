@@ -1,0 +1,152 @@
+//! One actor per cluster: it never makes two passes at once, and what happens in it stays in it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use windlass_clients::members::Members;
+use windlass_core::gate::Permit;
+use windlass_core::kind::Kind;
+use windlass_core::lane::Clustering;
+use windlass_core::likeness::Answered;
+use windlass_core::step::{Action, ObjectRef};
+
+use crate::caches::{Caches, Key};
+use crate::calls::Calls;
+use crate::controller::Clusters;
+use crate::events::Events;
+use crate::metrics::{ClusterMetrics, Metrics};
+
+/// How long a pass may take before it is given up; each request in it has a deadline of its own.
+const PASS_DEADLINE: Duration = Duration::from_secs(30);
+
+/// What all actors of a kind share.
+pub(crate) struct Shared<K: Kind, M> {
+    pub(crate) calls: Arc<Calls>,
+    pub(crate) caches: Arc<Caches>,
+    pub(crate) clusters: Clusters<K>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) events: Events,
+    pub(crate) members: M,
+    /// How many passes may run at once.
+    pub(crate) passes: Semaphore,
+    pub(crate) tasks: TaskTracker,
+}
+
+/// What comes back to an actor from its operations and probes.
+pub(crate) enum Message<K: Kind> {
+    /// A member answered.
+    Answer(K::Fact, String),
+    /// An action ended.
+    Ended(K::Fact, K::Action, Duration),
+}
+
+/// One cluster.
+pub(crate) struct Actor<K: Kind, M> {
+    pub(crate) key: Key,
+    pub(crate) shared: Arc<Shared<K, M>>,
+    pub(crate) gauges: ClusterMetrics,
+    pub(crate) facts: K::Facts,
+    pub(crate) answered: BTreeMap<ObjectRef, Answered>,
+    /// Actions that run now.
+    pub(crate) running: Vec<K::Action>,
+    /// Targets of questions that are under way.
+    pub(crate) asking: Vec<String>,
+    /// The reason of the last warning, to tell each one once.
+    pub(crate) warned: Option<String>,
+    messages: mpsc::UnboundedReceiver<Message<K>>,
+    back: mpsc::UnboundedSender<Message<K>>,
+}
+
+impl<K: Kind, M: Members<K>> Actor<K, M> {
+    pub(crate) fn new(key: Key, shared: Arc<Shared<K, M>>) -> Self {
+        let (back, messages) = mpsc::unbounded_channel();
+        Self {
+            gauges: shared.metrics.cluster(K::NAME, &key),
+            key,
+            shared,
+            facts: K::Facts::default(),
+            answered: BTreeMap::new(),
+            running: Vec::new(),
+            asking: Vec::new(),
+            warned: None,
+            messages,
+            back,
+        }
+    }
+
+    /// Runs until the cluster is not ours any more.
+    pub(crate) async fn run(mut self, wake: Arc<Notify>, stop: CancellationToken) {
+        let mut wait = Duration::ZERO;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = wake.notified() => {}
+                Some(message) = self.messages.recv() => self.take(message),
+                () = tokio::time::sleep(wait) => {}
+            }
+            while let Ok(message) = self.messages.try_recv() {
+                self.take(message);
+            }
+            let shared = Arc::clone(&self.shared);
+            let Ok(_place) = shared.passes.acquire().await else { return };
+            let started = Instant::now();
+            let passed = tokio::time::timeout(PASS_DEADLINE, self.pass()).await;
+            let (outcome, next) = match passed {
+                Ok(next) => (next.outcome, next.after),
+                Err(_) => {
+                    tracing::warn!(cluster = %self.key, "a pass took longer than {} s and was given up", PASS_DEADLINE.as_secs());
+                    ("TimedOut", Duration::from_secs(5))
+                }
+            };
+            shared.metrics.pass(K::NAME, outcome, started.elapsed());
+            wait = next;
+        }
+    }
+
+    fn take(&mut self, message: Message<K>) {
+        let now = Timestamp::now();
+        match message {
+            Message::Answer(fact, target) => {
+                self.asking.retain(|asked| *asked != target);
+                K::learn(&mut self.facts, fact, now);
+            }
+            Message::Ended(fact, action, took) => {
+                self.running.retain(|run| *run != action);
+                self.shared.metrics.operation(K::NAME, action.name(), took);
+                tracing::info!(cluster = %self.key, action = %action, seconds = took.as_secs_f64(), "operation ended: {fact}");
+                K::learn(&mut self.facts, fact, now);
+            }
+        }
+    }
+
+    /// Starts an action beside the pass.
+    pub(crate) fn start(&mut self, permit: Permit<Clustering>, action: K::Action) {
+        self.running.push(action.clone());
+        let (shared, back) = (Arc::clone(&self.shared), self.back.clone());
+        self.shared.tasks.spawn(async move {
+            let started = Instant::now();
+            let fact = shared.members.act(&permit, action.clone()).await;
+            // Nobody listens when the cluster was forgotten meanwhile.
+            let _forgotten = back.send(Message::Ended(fact, action, started.elapsed()));
+        });
+    }
+
+    /// Asks a member beside the pass, unless it is being asked already.
+    pub(crate) fn ask(&mut self, probe: K::Probe) {
+        let target = K::probe_target(&probe);
+        if self.asking.contains(&target) {
+            return;
+        }
+        self.asking.push(target.clone());
+        let (shared, back) = (Arc::clone(&self.shared), self.back.clone());
+        self.shared.tasks.spawn(async move {
+            let fact = shared.members.probe(probe).await;
+            let _forgotten = back.send(Message::Answer(fact, target));
+        });
+    }
+}

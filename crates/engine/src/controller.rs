@@ -1,0 +1,218 @@
+//! Starts an actor for each cluster of a kind, and ends it when the cluster is gone or not ours any more.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kube::core::DeserializeGuard;
+use kube::runtime::watcher;
+use kube::{Api, Resource, ResourceExt as _};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use windlass_clients::members::Members;
+use windlass_core::kind::Kind;
+use windlass_core::selector::Selector;
+
+use crate::actor::{Actor, Shared};
+use crate::caches::{Caches, Key, Watched, run_watch, version_of, watch_children};
+use crate::calls::Calls;
+use crate::events::Events;
+use crate::metrics::Metrics;
+use crate::server::Health;
+
+/// How many passes run at once.
+const PASSES: usize = 32;
+/// The longest wait before an actor that panicked is started again.
+const LONGEST_BACKOFF: Duration = Duration::from_mins(5);
+
+/// What a controller is told at its start.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The namespace to look at; all of them when absent.
+    pub namespace: Option<String>,
+    /// Which custom resources are ours.
+    pub selector: Selector,
+}
+
+/// The clusters of a kind, as the watch or the answer to our own write showed them last.
+pub(crate) struct Clusters<K: Kind> {
+    inner: Mutex<HashMap<Key, Arc<K::Resource>>>,
+}
+
+impl<K: Kind> Clusters<K> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Arc<K::Resource>>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<K::Resource>> {
+        self.lock().get(key).cloned()
+    }
+
+    /// Takes a newer state in. A cluster that is not known (any more) is not brought back by a late answer.
+    pub(crate) fn put(&self, key: &Key, mut resource: K::Resource) {
+        resource.managed_fields_mut().clear();
+        if let Some(known) = self.lock().get_mut(key)
+            && version_of(resource.meta()) > version_of(known.meta())
+        {
+            *known = Arc::new(resource);
+        }
+    }
+}
+
+/// Everything that runs for one process, whatever the kinds.
+pub struct Controller {
+    calls: Arc<Calls>,
+    caches: Arc<Caches>,
+    metrics: Arc<Metrics>,
+    events: Events,
+    settings: Settings,
+    synced: Vec<watch::Receiver<bool>>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Controller {
+    /// Starts the watches that all kinds share.
+    pub fn start(calls: Calls, metrics: Arc<Metrics>, settings: Settings, stop: CancellationToken) -> Self {
+        let tasks = TaskTracker::new();
+        let caches = Arc::new(Caches::default());
+        let synced = watch_children(&calls.client(), settings.namespace.as_deref(), &caches, &metrics, &tasks);
+        let events = Events::start(calls.client(), &tasks);
+        Self { calls: Arc::new(calls), caches, metrics, events, settings, synced, tasks, stop }
+    }
+
+    /// Waits until the caches are complete: nothing is decided before.
+    pub async fn wait_until_synced(&mut self, health: &Health) {
+        for receiver in &mut self.synced {
+            // The sender lives as long as the process.
+            let _closed = receiver.wait_for(|synced| *synced).await;
+        }
+        health.set_ready();
+    }
+
+    /// Runs a kind until told to stop.
+    pub async fn run<K: Kind, M: Members<K>>(&self, members: M) {
+        let shared = Arc::new(Shared::<K, M> {
+            calls: Arc::clone(&self.calls),
+            caches: Arc::clone(&self.caches),
+            clusters: Clusters { inner: Mutex::default() },
+            metrics: Arc::clone(&self.metrics),
+            events: self.events.clone(),
+            members,
+            passes: Semaphore::new(PASSES),
+            tasks: self.tasks.clone(),
+        });
+        let api: Api<DeserializeGuard<K::Resource>> = match &self.settings.namespace {
+            Some(namespace) => Api::namespaced(self.calls.client(), namespace),
+            None => Api::all(self.calls.client()),
+        };
+        let mut config = watcher::Config::default();
+        if !self.settings.selector.is_everything() {
+            config = config.labels(&self.settings.selector.to_string());
+        }
+        let (events, mut queue) = mpsc::unbounded_channel();
+        let (synced, _) = watch::channel(false);
+        let feed = run_watch(api, config, Arc::clone(&self.metrics), synced, move |event| {
+            // The receiver ends only with the process.
+            let _ended = events.send(event);
+        });
+        let mut clusters = Supervisor { shared, actors: HashMap::new(), stop: self.stop.clone() };
+        let serve = async {
+            while let Some(event) = queue.recv().await {
+                clusters.take(event);
+            }
+        };
+        tokio::select! {
+            () = self.stop.cancelled() => {}
+            () = feed => {}
+            () = serve => {}
+        }
+    }
+}
+
+struct Supervisor<K: Kind, M> {
+    shared: Arc<Shared<K, M>>,
+    actors: HashMap<Key, (Arc<Notify>, CancellationToken)>,
+    stop: CancellationToken,
+}
+
+impl<K: Kind, M: Members<K>> Supervisor<K, M> {
+    fn key(metadata: &kube::core::ObjectMeta) -> Key {
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        Key { kind: K::NAME.to_owned(), namespace: text(&metadata.namespace), name: text(&metadata.name) }
+    }
+
+    fn take(&mut self, event: Watched<DeserializeGuard<K::Resource>>) {
+        match event {
+            Watched::Put(DeserializeGuard(Ok(resource))) => self.put(resource),
+            Watched::Put(DeserializeGuard(Err(invalid))) => {
+                let key = Self::key(&invalid.metadata);
+                self.shared.metrics.unreadable(K::NAME);
+                tracing::error!(cluster = %key, error = invalid.error, "custom resource cannot be read; it is left as it is");
+            }
+            Watched::Gone(DeserializeGuard(gone)) => {
+                let metadata = match &gone {
+                    Ok(resource) => resource.meta(),
+                    Err(invalid) => &invalid.metadata,
+                };
+                self.forget(&Self::key(metadata));
+            }
+            Watched::Listed { all, .. } => {
+                let missing = self.actors.keys().filter(|key| !all.contains_key(&(key.namespace.clone(), key.name.clone())));
+                for key in missing.cloned().collect::<Vec<_>>() {
+                    self.forget(&key);
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, resource: K::Resource) {
+        let key = Self::key(resource.meta());
+        let another = self.shared.clusters.get(&key).is_some_and(|known| known.meta().uid != resource.meta().uid);
+        if another {
+            self.forget(&key);
+        }
+        if let Some((wake, _)) = self.actors.get(&key) {
+            self.shared.clusters.put(&key, resource);
+            wake.notify_one();
+            return;
+        }
+        self.shared.clusters.lock().insert(key.clone(), Arc::new(resource));
+        let wake = Arc::new(Notify::new());
+        let stop = self.stop.child_token();
+        self.shared.caches.wake_for(key.clone(), Arc::clone(&wake));
+        self.shared.tasks.spawn(supervise(key.clone(), Arc::clone(&self.shared), Arc::clone(&wake), stop.clone()));
+        self.actors.insert(key, (wake, stop));
+    }
+
+    /// The cluster is gone, or left our selector: we forget it, and clean nothing up.
+    fn forget(&mut self, key: &Key) {
+        if let Some((_, stop)) = self.actors.remove(key) {
+            stop.cancel();
+        }
+        self.shared.caches.forget(key);
+        self.shared.clusters.lock().remove(key);
+    }
+}
+
+/// Runs an actor, and starts it again with growing waits when it panicked.
+async fn supervise<K: Kind, M: Members<K>>(key: Key, shared: Arc<Shared<K, M>>, wake: Arc<Notify>, stop: CancellationToken) {
+    let mut wait = Duration::from_secs(1);
+    loop {
+        let actor = Actor::new(key.clone(), Arc::clone(&shared));
+        let ended = shared.tasks.spawn(actor.run(Arc::clone(&wake), stop.clone())).await;
+        match ended {
+            Ok(()) => return,
+            Err(error) => {
+                shared.metrics.panic(K::NAME);
+                tracing::error!(cluster = %key, %error, "the actor panicked; it is started again in {} s", wait.as_secs());
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(wait) => {}
+        }
+        wait = (wait * 2).min(LONGEST_BACKOFF);
+    }
+}

@@ -1,0 +1,21 @@
+//! The ring of input and output around the pure decisions: watches, passes, execution, reports. The only writer.
+//!
+//! It runs every kind through [`windlass_core::kind::Kind`] and knows none of them.
+
+mod actor;
+mod caches;
+mod calls;
+mod controller;
+mod events;
+mod execute;
+mod logbook;
+mod metrics;
+mod pass;
+mod server;
+mod status;
+
+pub use caches::Caches;
+pub use calls::Calls;
+pub use controller::{Controller, Settings};
+pub use metrics::Metrics;
+pub use server::{Health, serve};

@@ -1,0 +1,300 @@
+//! One pass: observe, plan, gate, remember, execute, tell. In this order, and status always comes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Resource as _;
+use windlass_api::Logbook;
+use windlass_api::logbook::{Intent, LogbookSpec, PauseRecord, PlannedStep, PlannedSteps, Summary};
+use windlass_clients::members::Members;
+use windlass_core::gate::{Door, Gate, Parted};
+use windlass_core::kind::{Kind, Observed, Report};
+use windlass_core::lane::{Clustering, Lane, LaneType, Resources};
+use windlass_core::memory::Memory;
+use windlass_core::outcome::{Outcome, next_pass};
+use windlass_core::plan::Plan;
+use windlass_core::step::{Act, Action, Step};
+
+use crate::actor::Actor;
+use crate::execute::Executor;
+use crate::logbook;
+use crate::status::{self, Committed};
+
+/// After something that only time can mend.
+const SOON: Duration = Duration::from_secs(1);
+/// When nothing at all is due.
+const LATER: Duration = Duration::from_mins(10);
+
+/// What follows a pass.
+pub(crate) struct Next {
+    pub(crate) outcome: &'static str,
+    pub(crate) after: Duration,
+}
+
+impl Next {
+    fn new(outcome: &'static str, after: Duration) -> Self {
+        Self { outcome, after }
+    }
+}
+
+impl<K: Kind, M: Members<K>> Actor<K, M> {
+    pub(crate) async fn pass(&mut self) -> Next {
+        let Some(resource) = self.shared.clusters.get(&self.key) else { return Next::new("Gone", LATER) };
+        if resource.meta().deletion_timestamp.is_some() {
+            // Deleting wins over everything: owner references take the children away.
+            return Next::new("Deleting", LATER);
+        }
+        let children = self.shared.caches.children(&self.key);
+        K::forget(&mut self.facts, &children);
+        let stored = self.shared.caches.logbook(&self.key);
+        let uid = resource.meta().uid.clone().unwrap_or_default();
+        let memory = Memory::judge(stored.as_ref().map(|stored| &stored.spec), &uid, &children);
+        let facts = self.facts.clone();
+        let answered = self.answered.clone();
+        let running = self.running.clone();
+        let observed = Observed {
+            resource: &*resource,
+            children: &children,
+            facts: &facts,
+            memory: &memory,
+            answered: &answered,
+            running: &running,
+            now: Timestamp::now(),
+        };
+        let plan = K::plan(&observed);
+        let mut entries = memory.entries();
+        entries.cluster_uid = uid;
+        K::remember(&observed, &mut entries);
+        let gate = self.gate(&resource, &entries);
+        let parted = gate.part(&plan);
+        remember_pass::<K>(&observed, &gate, &parted, &mut entries);
+
+        let kept = self.keep(&observed, stored.as_ref(), &entries).await;
+        let taken = if kept.is_ok() { self.take_steps(&observed, &parted).await } else { Vec::new() };
+        for probe in K::probes(&observed) {
+            self.ask(probe);
+        }
+        // What was started in this pass runs now, and is told so.
+        let running = self.running.clone();
+        let observed = Observed { running: &running, ..observed };
+        let report = Report { plan: &plan, gate: &gate, held: &parted.held, taken: &taken, remembered: &entries };
+        self.gauges.show(&gate, parted.held.len());
+        self.warn(&resource, &plan, &taken);
+        let told = self.tell(&observed, &report).await;
+        if told.is_ok() && self.withdraw(&observed, &gate, entries).await {
+            return Next::new("Resumed", Duration::ZERO);
+        }
+        match (kept, told) {
+            (Ok(()), Ok(())) => {
+                let outcomes = taken.iter().map(|(_, outcome)| outcome);
+                Next::new("Done", next_pass(outcomes, K::look_again(&observed)))
+            }
+            _ => Next::new("Retry", SOON),
+        }
+    }
+
+    /// The state of the lanes, from the newest known wish of the user.
+    fn gate(&self, resource: &K::Resource, entries: &LogbookSpec) -> Gate {
+        let requests = K::pause(resource);
+        let running = self.running.iter().map(ToString::to_string).collect();
+        let resources = Door::decide(requests.resources.paused, entries.pause.resources.is_some(), Vec::new());
+        let clustering = Door::decide(requests.clustering.paused, entries.pause.clustering.is_some(), running);
+        Gate::new(resources, clustering)
+    }
+
+    /// Writes the logbook. Nothing is done before what must be remembered is written.
+    async fn keep(&self, observed: &Observed<'_, K>, stored: Option<&Arc<Logbook>>, entries: &LogbookSpec) -> Result<(), ()> {
+        if observed.memory.lost().is_some() && !K::proves_memory(observed) {
+            return Ok(());
+        }
+        let owner = K::owner(observed.resource);
+        match logbook::commit(&self.shared.calls, &self.shared.caches, &self.key, &owner, stored, entries).await {
+            Ok(written) => {
+                if written {
+                    self.shared.metrics.logbook_write(K::NAME, "Done");
+                }
+                Ok(())
+            }
+            Err(error) => {
+                let outcome = if error.is_conflict() { "Conflict" } else { "Failed" };
+                self.shared.metrics.logbook_write(K::NAME, outcome);
+                tracing::warn!(cluster = %self.key, %error, "logbook not written, no step is taken in this pass");
+                Err(())
+            }
+        }
+    }
+
+    async fn take_steps(&mut self, observed: &Observed<'_, K>, parted: &Parted<K::Action>) -> Vec<(Step<K::Action>, Outcome)> {
+        let mut taken = Vec::new();
+        for step in &parted.go {
+            let outcome = self.take_step(step).await;
+            self.shared.metrics.step(K::NAME, step.name(), outcome.name());
+            self.tell_step(observed.resource, step, &outcome);
+            taken.push((step.clone(), outcome));
+        }
+        taken
+    }
+
+    async fn take_step(&mut self, step: &Step<K::Action>) -> Outcome {
+        let shared = Arc::clone(&self.shared);
+        let executor = Executor { calls: &shared.calls, caches: &shared.caches };
+        let closed = || Outcome::Waiting { why: "its lane was paused meanwhile".into() };
+        match &step.act {
+            Act::Apply(manifest) => {
+                let Some(permit) = self.permit::<Resources>() else { return closed() };
+                let (outcome, answered) = executor.apply(&permit, manifest).await;
+                if let Some(answered) = answered {
+                    self.answered.insert(manifest.object.clone(), answered);
+                }
+                outcome
+            }
+            Act::Delete { object, uid, resource_version } => {
+                let Some(permit) = self.permit::<Resources>() else { return closed() };
+                executor.delete(&permit, object, uid, resource_version).await
+            }
+            Act::SetReplicas { object, uid, resource_version, to, .. } => {
+                let Some(permit) = self.permit::<Resources>() else { return closed() };
+                executor.set_replicas(&permit, object, uid, resource_version, *to).await
+            }
+            Act::Label { object, uid, labels } => {
+                let Some(permit) = self.permit::<Clustering>() else { return closed() };
+                executor.label(&permit, object, uid, labels).await
+            }
+            Act::Member(action) => {
+                let Some(permit) = self.permit::<Clustering>() else { return closed() };
+                self.start(permit, action.clone());
+                Outcome::Waiting { why: format!("{action} runs") }
+            }
+        }
+    }
+
+    /// Asks the gate again, with the newest object: the user may have paused since the pass began.
+    fn permit<L: LaneType>(&self) -> Option<windlass_core::gate::Permit<L>> {
+        let resource = self.shared.clusters.get(&self.key)?;
+        let entries = self.shared.caches.logbook(&self.key).map(|stored| stored.spec.clone()).unwrap_or_default();
+        self.gate(&resource, &entries).permit()
+    }
+
+    async fn tell(&self, observed: &Observed<'_, K>, report: &Report<'_, K::Action>) -> Result<(), ()> {
+        let status = K::status(observed, report);
+        let outcome = match status::commit::<K>(&self.shared.calls, observed.resource, &status).await {
+            Ok(Committed::Unchanged) => return Ok(()),
+            Ok(Committed::Written(fresh)) => {
+                self.shared.clusters.put(&self.key, *fresh);
+                "Done"
+            }
+            Ok(Committed::Outdated(fresh)) => {
+                self.shared.clusters.put(&self.key, *fresh);
+                "Outdated"
+            }
+            Ok(Committed::Gone) => "Gone",
+            Err(error) => {
+                tracing::warn!(cluster = %self.key, %error, "status not written");
+                "Failed"
+            }
+        };
+        self.shared.metrics.status_write(K::NAME, outcome);
+        if outcome == "Done" { Ok(()) } else { Err(()) }
+    }
+
+    /// Opens lanes whose acknowledgement the status does not show any more. True when one was opened.
+    async fn withdraw(&self, observed: &Observed<'_, K>, gate: &Gate, mut entries: LogbookSpec) -> bool {
+        let opening = |lane| *gate.door(lane) == Door::Opening;
+        if !opening(Lane::Resources) && !opening(Lane::Clustering) {
+            return false;
+        }
+        if opening(Lane::Resources) {
+            entries.pause.resources = None;
+        }
+        if opening(Lane::Clustering) {
+            entries.pause.clustering = None;
+        }
+        let stored = self.shared.caches.logbook(&self.key);
+        self.keep(observed, stored.as_ref(), &entries).await.is_ok()
+    }
+
+    fn tell_step(&self, resource: &K::Resource, step: &Step<K::Action>, outcome: &Outcome) {
+        let about = resource.object_ref(&());
+        match outcome {
+            Outcome::Failed { why } => {
+                tracing::error!(cluster = %self.key, %step, why, "step refused");
+                self.shared.events.warning(&about, "StepFailed", format!("{step}: {why}"));
+            }
+            Outcome::Retry { why, .. } => tracing::warn!(cluster = %self.key, %step, why, "step is tried again"),
+            Outcome::Waiting { .. } | Outcome::Done { changed: true } => {
+                tracing::info!(cluster = %self.key, %step, reason = step.reason, "step taken");
+                // That an object was made shows in the object itself.
+                if step.reason != "it does not exist" {
+                    self.shared.events.normal(&about, step.name(), format!("{step}: {}", step.reason));
+                }
+            }
+            Outcome::Done { changed: false } => {}
+        }
+    }
+
+    /// Tells once that something waits for a person.
+    fn warn(&mut self, resource: &K::Resource, plan: &Plan<K::Action>, taken: &[(Step<K::Action>, Outcome)]) {
+        let failed = taken.iter().any(|(_, outcome)| matches!(outcome, Outcome::Failed { .. }));
+        let stalled = plan.waiting.iter().find(|waiting| waiting.stalled);
+        let said = stalled.map(|waiting| waiting.message.clone());
+        if let Some(waiting) = stalled
+            && said != self.warned
+        {
+            tracing::warn!(cluster = %self.key, reason = %waiting.reason, "stalled: {}", waiting.message);
+            self.shared.events.warning(&resource.object_ref(&()), waiting.reason.as_str(), waiting.message.clone());
+        }
+        if !failed {
+            self.warned = said;
+        }
+    }
+}
+
+/// What a pass itself adds to the memory: the acknowledged pauses, the plan, the intents, the generation that was acted upon.
+fn remember_pass<K: Kind>(observed: &Observed<'_, K>, gate: &Gate, parted: &Parted<K::Action>, entries: &mut LogbookSpec) {
+    let requests = K::pause(observed.resource);
+    let acknowledge = |lane: Lane, record: &mut Option<PauseRecord>| {
+        let reason = &requests.lane(lane).reason;
+        match (gate.door(lane), record) {
+            (Door::Closed, record @ None) => {
+                *record = Some(PauseRecord { acknowledged: whole_seconds(observed.now), reason: reason.clone() });
+            }
+            (Door::Closed, Some(record)) => record.reason.clone_from(reason),
+            _ => {}
+        }
+    };
+    acknowledge(Lane::Resources, &mut entries.pause.resources);
+    acknowledge(Lane::Clustering, &mut entries.pause.clustering);
+    let invalid = K::is_invalid(observed);
+    if parted.held.is_empty() && !invalid {
+        entries.acted_generation = observed.resource.meta().generation;
+    }
+    let held: Vec<PlannedStep> = parted.held.iter().map(planned).collect();
+    entries.summary = Summary {
+        held: u16::try_from(held.len()).unwrap_or(u16::MAX),
+        next: held.first().map(|step| step.step.clone()).unwrap_or_default(),
+    };
+    entries.plan = PlannedSteps { next: Vec::new(), held };
+    for step in &parted.go {
+        if let Act::Member(action) = &step.act
+            && action.irreversible()
+            && !entries.intents.iter().any(|intent| intent.act == action.name() && intent.uid == action.target_uid())
+        {
+            entries.intents.push(Intent {
+                act: action.name().to_owned(),
+                target: action.target().to_owned(),
+                uid: action.target_uid().to_owned(),
+                announced: whole_seconds(observed.now),
+            });
+        }
+    }
+}
+
+fn planned<A: Action>(step: &Step<A>) -> PlannedStep {
+    PlannedStep { lane: step.lane().to_string(), step: step.to_string(), reason: step.reason.clone() }
+}
+
+/// Stored times are in seconds; a finer one would differ from what comes back.
+fn whole_seconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}

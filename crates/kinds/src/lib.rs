@@ -1,0 +1,6 @@
+//! What each kind of cluster decides: one folder per kind, each with what is observed, what is valid, what is built, what is
+//! planned and what is told.
+//!
+//! Pure: no client, no clock, no randomness, no logging.
+
+pub mod replicated;

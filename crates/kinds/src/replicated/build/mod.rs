@@ -1,0 +1,52 @@
+//! The objects of a cluster, as they should be. One file per object; nothing here asks what is there already, except where the
+//! live object decides a field on another path (the size of the `StatefulSet`).
+
+mod disruption_budget;
+mod services;
+mod stateful_set;
+
+use std::collections::BTreeMap;
+
+use windlass_core::kind::{KIND_LABEL, Kind as _};
+use windlass_core::labels;
+use windlass_core::likeness::seal;
+use windlass_core::step::{Manifest, ObjectKind, ObjectRef};
+
+use super::Replicated;
+use super::validate::Validated;
+
+/// Every object of the cluster, in the order in which they are applied. `size` is the size that the `StatefulSet` has, or gets
+/// when it is made.
+pub(super) fn objects(cluster: &Validated, size: u16) -> Vec<Manifest> {
+    vec![
+        services::headless(cluster),
+        services::client(cluster),
+        disruption_budget::disruption_budget(cluster),
+        stateful_set::stateful_set(cluster, size),
+    ]
+}
+
+/// The labels by which the members' pods are found. They are part of the `StatefulSet`'s selector and can never change.
+pub(super) fn selector(cluster: &Validated) -> BTreeMap<String, String> {
+    [
+        (labels::APP, cluster.names.cluster()),
+        (labels::RSS_OPERATOR_MANAGED, "true"),
+        (labels::MANAGED_BY, labels::MANAGED_BY_WINDLASS),
+        (labels::INSTANCE, cluster.names.cluster()),
+        (KIND_LABEL, Replicated::NAME),
+    ]
+    .into_iter()
+    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    .collect()
+}
+
+fn manifest(cluster: &Validated, kind: ObjectKind, name: &str, spec: serde_json::Value, left_out: &[&str]) -> Manifest {
+    let manifest = Manifest {
+        object: ObjectRef { kind, namespace: cluster.namespace.clone(), name: name.to_owned() },
+        labels: selector(cluster),
+        annotations: BTreeMap::new(),
+        owner: cluster.owner.clone(),
+        spec,
+    };
+    seal(manifest, left_out)
+}

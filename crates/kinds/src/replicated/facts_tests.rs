@@ -1,0 +1,94 @@
+use std::time::Duration;
+
+use super::*;
+use rstest::rstest;
+
+fn exited(code: i32, output: &str) -> ExecEnd {
+    ExecEnd::Exited { code, output: output.into(), errors: String::new() }
+}
+
+fn exec(uid: &str, process: &str) -> Exec {
+    Exec {
+        namespace: "n".into(),
+        pod: "rss-a-1".into(),
+        pod_uid: uid.into(),
+        process: process.into(),
+        ordinal: Ordinal::new(1),
+        container: "c".into(),
+        command: vec!["status".into()],
+        timeout: Duration::from_secs(1),
+    }
+}
+
+fn pod(uid: &str, process: &str) -> PodView {
+    let mut pod = PodView { process: Some(process.into()), ..PodView::default() };
+    pod.meta.uid = uid.into();
+    pod
+}
+
+#[rstest]
+#[case(8, Role::Primary)]
+#[case(0, Role::Secondary)]
+#[case(7, Role::Stopped)]
+#[case(190, Role::Starting)]
+#[case(1, Role::Failed { code: 1, said: String::new() })]
+fn exit_codes_are_roles(#[case] code: i32, #[case] expected: Role) {
+    assert_eq!(role(exited(code, "")), Answer::Known(expected));
+}
+
+#[test]
+fn what_could_not_be_run_is_unknown_and_not_stopped() {
+    assert!(matches!(role(ExecEnd::Unknown { why: "refused".into() }), Answer::Unknown { .. }));
+    assert!(matches!(role(ExecEnd::StillRunning { after: Duration::from_secs(3) }), Answer::Unknown { .. }));
+}
+
+#[rstest]
+#[case("12\n", Position::At { history: None, sequence: 12 })]
+#[case(r#"{"history":null,"sequence":null,"safe":false,"kind":"none"}"#, Position::Empty)]
+#[case(r#"{"history":"h","sequence":7,"safe":true,"kind":"clean"}"#, Position::At { history: Some("h".into()), sequence: 7 })]
+fn positions_are_read(#[case] text: &str, #[case] expected: Position) {
+    assert_eq!(position(exited(0, text)), Answer::Known(expected));
+}
+
+#[rstest]
+#[case("")]
+#[case("-1")]
+#[case("{}")]
+#[case(r#"{"history":null,"sequence":3,"safe":true,"kind":"clean"}"#)]
+#[case(r#"{"history":"h","sequence":-1,"safe":true,"kind":"clean"}"#)]
+#[case(r#"{"history":"h","sequence":1,"safe":true,"kind":"guessed"}"#)]
+fn unreadable_positions_are_unknown_and_never_zero(#[case] text: &str) {
+    assert!(matches!(position(exited(0, text)), Answer::Unknown { .. }), "{text}");
+}
+
+#[test]
+fn a_failed_sequence_hook_is_unknown() {
+    assert!(matches!(position(exited(1, "12")), Answer::Unknown { .. }));
+}
+
+#[test]
+fn an_answer_of_an_earlier_process_counts_for_nothing() {
+    let mut facts = Facts::default();
+    facts.learn(
+        Fact { exec: exec("u", "c1"), of: Of::Question(About::Status), end: exited(8, "") },
+        Timestamp::UNIX_EPOCH,
+    );
+    assert!(facts.of(Ordinal::new(1), &pod("u", "c1")).is_some());
+    assert!(facts.of(Ordinal::new(1), &pod("u", "c2")).is_none());
+    assert!(facts.of(Ordinal::new(1), &pod("v", "c1")).is_none());
+}
+
+#[test]
+fn a_deed_makes_what_was_known_unknown_and_failures_count() {
+    let mut facts = Facts::default();
+    let now = Timestamp::UNIX_EPOCH;
+    facts.learn(Fact { exec: exec("u", "c"), of: Of::Question(About::Status), end: exited(7, "") }, now);
+    for count in 1..=2 {
+        facts.learn(Fact { exec: exec("u", "c"), of: Of::Deed(Deed::Primary), end: exited(3, "") }, now);
+        let member = facts.of(Ordinal::new(1), &pod("u", "c")).unwrap();
+        assert_eq!(member.role, None);
+        assert_eq!(member.failure.as_ref().unwrap().count, count);
+    }
+    facts.learn(Fact { exec: exec("u", "c"), of: Of::Deed(Deed::Primary), end: exited(0, "") }, now);
+    assert_eq!(facts.of(Ordinal::new(1), &pod("u", "c")).unwrap().failure, None);
+}

@@ -1,0 +1,84 @@
+//! Which members are asked what, and when.
+//!
+//! An event (another pod, another process, a flipped readiness, a hook that ended) makes a question due at once. Quiet members are
+//! asked once per interval; unsettled ones every two seconds; members that cannot be asked less and less often.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use windlass_core::kind::Observed;
+
+use super::Replicated;
+use super::facts::{Dated, Role};
+use super::hooks::{About, Question};
+use super::members::{Member, Members};
+use super::validate::{Validated, validate};
+
+const UNSETTLED: Duration = Duration::from_secs(2);
+const LONGEST_BACKOFF: Duration = Duration::from_mins(1);
+
+/// How long to wait after this many failures in a row.
+pub(super) fn backoff(count: u32) -> Duration {
+    Duration::from_secs(1).saturating_mul(2_u32.saturating_pow(count.min(10))).min(LONGEST_BACKOFF)
+}
+
+pub(super) fn due_at(at: Timestamp, after: Duration) -> Timestamp {
+    SignedDuration::try_from(after).ok().and_then(|after| at.checked_add(after).ok()).unwrap_or(Timestamp::MAX)
+}
+
+/// The questions that are due now.
+pub(super) fn due(observed: &Observed<'_, Replicated>) -> Vec<Question> {
+    questions(observed).into_iter().filter(|(at, _)| *at <= observed.now).map(|(_, question)| question).collect()
+}
+
+/// When the next question or retry is due.
+pub(super) fn look_again(observed: &Observed<'_, Replicated>) -> Duration {
+    let Ok(cluster) = validate(observed.resource) else { return LONGEST_BACKOFF };
+    let retries = Members::of(observed, &cluster).all.into_iter().filter_map(|member| member.failure().map(|it| due_at(it.at, backoff(it.count))));
+    let soonest = questions(observed).into_iter().map(|(at, _)| at).chain(retries.filter(|at| *at > observed.now)).min();
+    let wait = soonest.and_then(|at| Duration::try_from(at.duration_since(observed.now)).ok());
+    wait.unwrap_or(cluster.interval).clamp(Duration::from_millis(50), cluster.interval.max(UNSETTLED))
+}
+
+fn questions(observed: &Observed<'_, Replicated>) -> Vec<(Timestamp, Question)> {
+    let Ok(cluster) = validate(observed.resource) else { return Vec::new() };
+    let members = Members::of(observed, &cluster);
+    let unsettled = !members.all.iter().all(Member::serves) || members.all.len() != usize::from(cluster.replicas);
+    let leaderless = members.primaries().next().is_none();
+    // The history of a running cluster is asked for once, to know it again.
+    let history_wanted = !leaderless && observed.memory.entries().histories.is_empty();
+    let pace = if unsettled { UNSETTLED.min(cluster.interval) } else { cluster.interval };
+    let mut questions = Vec::new();
+    for member in members.all.iter().filter(|member| member.running.is_none()) {
+        let facts = member.facts();
+        let role = facts.and_then(|facts| facts.role.as_ref());
+        // A pod that is ready but not known to serve, or the reverse, flipped since it was asked.
+        let flipped = member.pod.is_some_and(|pod| pod.ready) != member.serves();
+        let at = when(role, if flipped { UNSETTLED.min(pace) } else { pace });
+        questions.extend(ask(member, &cluster, About::Status).map(|question| (at, question)));
+        let stopped = leaderless && member.role() == Some(&Role::Stopped);
+        let tells = history_wanted && member.role() == Some(&Role::Primary);
+        if stopped || tells {
+            let position = facts.and_then(|facts| facts.position.as_ref());
+            let known = position.is_some_and(|position| position.misses == 0);
+            // What a stopped member holds does not change by itself.
+            if !known {
+                questions.extend(ask(member, &cluster, About::Sequence).map(|question| (when(position, pace), question)));
+            }
+        }
+    }
+    questions
+}
+
+fn when<T>(last: Option<&Dated<T>>, pace: Duration) -> Timestamp {
+    match last {
+        None => Timestamp::MIN,
+        Some(last) if last.misses > 0 => due_at(last.at, backoff(last.misses)),
+        Some(last) => due_at(last.at, pace),
+    }
+}
+
+fn ask(member: &Member<'_>, cluster: &Validated, about: About) -> Option<Question> {
+    let (command, timeout) = cluster.question(about);
+    Some(Question { about, exec: member.exec(cluster, &command.command, timeout)? })
+}

@@ -1,0 +1,70 @@
+//! What can be said on the command line.
+
+use std::net::SocketAddr;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use windlass_core::selector::Selector;
+
+/// One operator for replicated database clusters.
+#[derive(Debug, Parser)]
+#[command(name = "windlass", version, about)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) component: Component,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Component {
+    /// Runs the controller of all kinds.
+    Controller(ControllerOptions),
+    /// Prints the CustomResourceDefinitions.
+    Crds,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ControllerOptions {
+    /// Manage only custom resources with these labels, in kubectl's grammar: `release=canary,tier in (a,b),!old`.
+    #[arg(long, env = "WINDLASS_SELECTOR", default_value = "", hide_default_value = true)]
+    pub(crate) selector: Selector,
+
+    /// Manage only this namespace; all of them when absent.
+    #[arg(long, env = "WINDLASS_NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+
+    /// Where /healthz, /readyz and /metrics are served.
+    #[arg(long, env = "WINDLASS_LISTEN", default_value = "0.0.0.0:8080")]
+    pub(crate) listen: SocketAddr,
+
+    /// The form of the log.
+    #[arg(long, env = "WINDLASS_LOG_FORMAT", default_value = "text")]
+    pub(crate) log_format: LogFormat,
+
+    /// What is logged: a level, or directives such as `windlass_engine=debug,info`.
+    #[arg(long, env = "WINDLASS_LOG", default_value = "info")]
+    pub(crate) log: String,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_selector_stops_the_start_with_a_caret_under_the_mistake() {
+        let error = Arguments::try_parse_from(["windlass", "controller", "--selector", "a in (b"]).unwrap_err().to_string();
+        assert!(error.contains('^'), "{error}");
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory as _;
+        Arguments::command().debug_assert();
+    }
+}

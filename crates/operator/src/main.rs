@@ -1,0 +1,32 @@
+//! The `windlass` binary: one program, one image; each component is a subcommand.
+
+mod arguments;
+mod controller;
+mod telemetry;
+
+use std::process::ExitCode;
+
+use arguments::{Arguments, Component};
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match arguments.component {
+        Component::Controller(options) => controller::run(options),
+        Component::Crds => print_definitions(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("windlass: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print_definitions() -> anyhow::Result<()> {
+    for definition in windlass_api::custom_resource_definitions() {
+        println!("---\n{}", serde_saphyr::to_string(&definition)?.trim_end());
+    }
+    Ok(())
+}

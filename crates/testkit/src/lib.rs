@@ -1,0 +1,40 @@
+//! What the tests of Windlass stand on: a fake API server with scripted faults, the conformance cases that hold it to
+//! the real server, and a small world that plays the StatefulSet controller and the kubelet.
+//!
+//! Only tests, benches and the conformance runs may depend on this crate.
+
+mod apply;
+mod calls;
+mod clock;
+pub mod conformance;
+
+mod delete;
+mod discovery;
+mod dispatch;
+mod failure;
+mod faults;
+mod gc;
+mod meta;
+mod object;
+mod patch;
+mod path;
+mod read;
+mod registry;
+mod scale;
+mod schema;
+mod selector;
+mod server;
+mod state;
+mod store;
+mod watch;
+
+mod write;
+
+pub use calls::{Call, Outcome, Verb};
+pub use clock::Clock;
+pub use failure::Failure;
+pub use faults::{CallMatch, Effect, EventEffect, EventMatch, Faults};
+pub use path::Query;
+pub use registry::{Resource, ScalePaths};
+pub use server::{FakeApiServer, Store};
+pub use store::ObjectKey;
