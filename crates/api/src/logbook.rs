@@ -21,7 +21,12 @@ use serde_json::Value;
     category = "windlass",
     derive = "PartialEq",
     doc = "What Windlass remembers about one cluster. Written by the operator alone; read it with kubectl windlass plan and log.",
-    printcolumn(name = "Held", type_ = "integer", json_path = ".spec.summary.held", description = "steps held back by a pause"),
+    printcolumn(
+        name = "Held",
+        type_ = "integer",
+        json_path = ".spec.summary.held",
+        description = "steps held back by a pause"
+    ),
     printcolumn(name = "Next", type_ = "string", json_path = ".spec.summary.next", description = "the first step that waits"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]

@@ -14,7 +14,9 @@ const DESCRIBED_DEPTH: usize = 4;
 pub fn fit(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
     let keeps_unknown = definition.spec.names.kind == "Logbook";
     for version in &mut definition.spec.versions {
-        let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) else { continue };
+        let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) else {
+            continue;
+        };
         fit_node(root, 0);
         let properties = root.properties.get_or_insert_default();
         if keeps_unknown && let Some(spec) = properties.get_mut("spec") {

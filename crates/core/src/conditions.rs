@@ -99,7 +99,7 @@ macro_rules! reason {
     };
 }
 
-/// A [`ConditionType`](conditions::ConditionType) whose form is checked when it is compiled.
+/// A [`ConditionType`] whose form is checked when it is compiled.
 ///
 /// ```compile_fail
 /// let spaces = windlass_core::condition_type!("Not Ready");
@@ -144,9 +144,7 @@ impl Truth {
     }
 
     fn read(word: &str) -> Option<Self> {
-        [Self::True, Self::False, Self::Unknown]
-            .into_iter()
-            .find(|truth| truth.as_str() == word)
+        [Self::True, Self::False, Self::Unknown].into_iter().find(|truth| truth.as_str() == word)
     }
 }
 
@@ -221,10 +219,7 @@ impl Conditions {
     /// is an older one than the object has.
     pub fn new(observed_generation: i64, own: &[ConditionType]) -> Self {
         use strum::VariantArray as _;
-        let mut conditions = Self {
-            observed_generation,
-            statements: Vec::new(),
-        };
+        let mut conditions = Self { observed_generation, statements: Vec::new() };
         let common = Common::VARIANTS.iter().copied().map(ConditionType::from);
         for type_ in common.chain(own.iter().copied()) {
             conditions.set(type_, Truth::Unknown, reason!("NotObserved"), "Not observed yet.");
@@ -259,12 +254,7 @@ impl Conditions {
         if let Some((end, _)) = message.char_indices().nth(LONGEST_MESSAGE) {
             message.truncate(end);
         }
-        let statement = Statement {
-            truth: truth.into(),
-            reason,
-            message,
-            observed_generation,
-        };
+        let statement = Statement { truth: truth.into(), reason, message, observed_generation };
         let place = self.statements.iter_mut().find(|(known, _)| *known == type_);
         match place {
             Some((_, known)) => *known = statement,
@@ -276,10 +266,7 @@ impl Conditions {
     /// How a condition stands in this pass.
     pub fn truth(&self, type_: impl Into<ConditionType>) -> Truth {
         let type_ = type_.into();
-        self.statements
-            .iter()
-            .find(|(known, _)| *known == type_)
-            .map_or(Truth::Unknown, |(_, statement)| statement.truth)
+        self.statements.iter().find(|(known, _)| *known == type_).map_or(Truth::Unknown, |(_, statement)| statement.truth)
     }
 
     /// The list to store. The time of a condition is kept unless its status flipped, and is in

@@ -26,7 +26,13 @@ pub const KIND_LABEL: &str = "windlass.dev/kind";
 /// A kind of cluster.
 pub trait Kind: Sized + Send + Sync + 'static {
     /// Its custom resource.
-    type Resource: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Serialize + Send + Sync;
+    type Resource: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Serialize
+        + Send
+        + Sync;
     /// Its status.
     type Status: Serialize + Send + Sync;
     /// What can be done to its members.
@@ -78,6 +84,9 @@ pub trait Kind: Sized + Send + Sync + 'static {
 
     /// Whether the spec is refused, so that its generation is not acted upon.
     fn is_invalid(observed: &Observed<'_, Self>) -> bool;
+
+    /// Whether members were not asked yet since the operator started, so that a stored status knows more than this pass.
+    fn is_blind(observed: &Observed<'_, Self>) -> bool;
 
     /// Whether what is observed proves again all that a lost memory held.
     fn proves_memory(observed: &Observed<'_, Self>) -> bool;

@@ -76,12 +76,7 @@ pub fn check_value(value: &str) -> Result<(), Flaw> {
 }
 
 fn check_name(name: &str, start: usize) -> Result<(), Flaw> {
-    let flaw = |offset, expected| {
-        Err(Flaw {
-            offset: start + offset,
-            expected,
-        })
-    };
+    let flaw = |offset, expected| Err(Flaw { offset: start + offset, expected });
     let mut last = None;
     for (offset, character) in name.chars().enumerate() {
         if offset == 0 && !character.is_ascii_alphanumeric() {

@@ -13,7 +13,7 @@ pub enum Memory {
     /// Nothing of the cluster exists yet: an empty logbook is the truth.
     New,
     /// The logbook speaks of this cluster.
-    Known(LogbookSpec),
+    Known(Box<LogbookSpec>),
     /// There is no logbook, or it speaks of another object, beside things that tell of a past.
     Lost {
         /// What was found, in a sentence.
@@ -25,12 +25,15 @@ impl Memory {
     /// Judges what was found.
     pub fn judge(found: Option<&LogbookSpec>, cluster_uid: &str, children: &Children) -> Self {
         match found {
-            Some(logbook) if logbook.cluster_uid == cluster_uid => Self::Known(logbook.clone()),
+            Some(logbook) if logbook.cluster_uid == cluster_uid => Self::Known(Box::new(logbook.clone())),
             None if !children.tell_of_a_past() => Self::New,
             Some(logbook) if !children.tell_of_a_past() && logbook.cluster_uid.is_empty() => Self::New,
             None => Self::Lost { why: "the logbook is missing beside members or volumes of the cluster".into() },
             Some(logbook) => Self::Lost {
-                why: format!("the logbook speaks of a cluster with UID {:?}, this one has {cluster_uid:?}", logbook.cluster_uid),
+                why: format!(
+                    "the logbook speaks of a cluster with UID {:?}, this one has {cluster_uid:?}",
+                    logbook.cluster_uid
+                ),
             },
         }
     }
@@ -38,7 +41,7 @@ impl Memory {
     /// What is remembered; nothing when new or lost.
     pub fn entries(&self) -> LogbookSpec {
         match self {
-            Self::Known(logbook) => logbook.clone(),
+            Self::Known(logbook) => (**logbook).clone(),
             Self::New | Self::Lost { .. } => LogbookSpec::default(),
         }
     }
@@ -83,6 +86,6 @@ mod tests {
 
     #[test]
     fn the_same_uid_is_known() {
-        assert_eq!(Memory::judge(Some(&logbook("u1")), "u1", &with_a_claim()), Memory::Known(logbook("u1")));
+        assert_eq!(Memory::judge(Some(&logbook("u1")), "u1", &with_a_claim()), Memory::Known(Box::new(logbook("u1"))));
     }
 }

@@ -61,13 +61,9 @@ impl ReplicatedNames {
     /// Takes the name of the custom resource, if all its objects can be named after it.
     pub fn new(cluster: &str) -> Result<Self, InvalidName> {
         if !is_service_name(cluster) {
-            return Err(InvalidName::NotAServiceName {
-                name: cluster.to_owned(),
-            });
+            return Err(InvalidName::NotAServiceName { name: cluster.to_owned() });
         }
-        let names = Self {
-            cluster: cluster.to_owned(),
-        };
+        let names = Self { cluster: cluster.to_owned() };
         // The set has the tightest bound: both Services are shorter than 63 whenever it fits.
         if cluster.len() > LONGEST_REPLICATED {
             return Err(InvalidName::TooLong {
@@ -120,7 +116,5 @@ impl ReplicatedNames {
 fn is_service_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_lowercase())
         && !name.ends_with('-')
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }

@@ -43,9 +43,7 @@ impl Ordinal {
 
     /// The ordinal of a pod, if it is named as a member of the `StatefulSet` `set`.
     pub fn of_pod(set: &str, pod: &str) -> Option<Self> {
-        Self::split_pod_name(pod)
-            .filter(|(prefix, _)| *prefix == set)
-            .map(|(_, ordinal)| ordinal)
+        Self::split_pod_name(pod).filter(|(prefix, _)| *prefix == set).map(|(_, ordinal)| ordinal)
     }
 
     /// The name of this member's pod in the `StatefulSet` `set`.
@@ -176,10 +174,7 @@ impl Ordinals {
 
     /// Reads the annotation form of delete slots: a JSON list like `[1,3]`.
     pub fn from_annotation(text: &str) -> Result<Self, InvalidDeleteSlots> {
-        serde_json::from_str(text).map_err(|source| InvalidDeleteSlots {
-            text: text.to_owned(),
-            source,
-        })
+        serde_json::from_str(text).map_err(|source| InvalidDeleteSlots { text: text.to_owned(), source })
     }
 }
 
@@ -278,10 +273,7 @@ pub struct Layout {
 impl Layout {
     /// The layout of a plain `StatefulSet`.
     pub const fn plain(replicas: u16) -> Self {
-        Self {
-            replicas,
-            slots: Ordinals::new(),
-        }
+        Self { replicas, slots: Ordinals::new() }
     }
 
     /// The layout of a `StatefulSet` with delete slots.
@@ -309,20 +301,13 @@ impl Layout {
         if let Some(highest) = members.highest() {
             all.extend((0..highest.get()).map(Ordinal).filter(|ordinal| !members.contains(*ordinal)));
         }
-        Self {
-            replicas: u16::try_from(members.len()).unwrap_or(u16::MAX),
-            slots: all,
-        }
+        Self { replicas: u16::try_from(members.len()).unwrap_or(u16::MAX), slots: all }
     }
 }
 
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} replicas", self.replicas)?;
-        if self.slots.is_empty() {
-            Ok(())
-        } else {
-            write!(f, ", delete slots {}", self.slots)
-        }
+        if self.slots.is_empty() { Ok(()) } else { write!(f, ", delete slots {}", self.slots) }
     }
 }

@@ -29,7 +29,9 @@ impl Display for ObjectRef {
 }
 
 /// The kinds of objects that steps touch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::Display, strum::EnumIter, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::Display, strum::EnumIter, strum::IntoStaticStr,
+)]
 pub enum ObjectKind {
     /// core/v1 Pod
     Pod,

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -17,9 +16,11 @@ use windlass_core::step::{Action, ObjectRef};
 
 use crate::caches::{Caches, Key};
 use crate::calls::Calls;
+use crate::clock::Clock;
 use crate::controller::Clusters;
 use crate::events::Events;
 use crate::metrics::{ClusterMetrics, Metrics};
+use crate::pass::Next;
 
 /// How long a pass may take before it is given up; each request in it has a deadline of its own.
 const PASS_DEADLINE: Duration = Duration::from_secs(30);
@@ -35,6 +36,7 @@ pub(crate) struct Shared<K: Kind, M> {
     /// How many passes may run at once.
     pub(crate) passes: Semaphore,
     pub(crate) tasks: TaskTracker,
+    pub(crate) clock: Clock,
 }
 
 /// What comes back to an actor from its operations and probes.
@@ -43,7 +45,14 @@ pub(crate) enum Message<K: Kind> {
     Answer(K::Fact, String),
     /// An action ended.
     Ended(K::Fact, K::Action, Duration),
+    /// The code that asked or acted panicked.
+    Broke(String),
 }
+
+/// The code of a probe or an action panicked: what it was about to find out is not known.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Broken(String);
 
 /// One cluster.
 pub(crate) struct Actor<K: Kind, M> {
@@ -56,6 +65,12 @@ pub(crate) struct Actor<K: Kind, M> {
     pub(crate) running: Vec<K::Action>,
     /// Targets of questions that are under way.
     pub(crate) asking: Vec<String>,
+    /// When this actor was started.
+    pub(crate) born: tokio::time::Instant,
+    /// How many passes in a row had to be tried again.
+    pub(crate) troubles: u32,
+    /// When status was written last.
+    pub(crate) told: Option<tokio::time::Instant>,
     /// The reason of the last warning, to tell each one once.
     pub(crate) warned: Option<String>,
     messages: mpsc::UnboundedReceiver<Message<K>>,
@@ -73,6 +88,9 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             answered: BTreeMap::new(),
             running: Vec::new(),
             asking: Vec::new(),
+            born: tokio::time::Instant::now(),
+            troubles: 0,
+            told: None,
             warned: None,
             messages,
             back,
@@ -80,36 +98,35 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
     }
 
     /// Runs until the cluster is not ours any more.
-    pub(crate) async fn run(mut self, wake: Arc<Notify>, stop: CancellationToken) {
+    pub(crate) async fn run(mut self, wake: Arc<Notify>, stop: CancellationToken) -> Result<(), Broken> {
         let mut wait = Duration::ZERO;
         loop {
             tokio::select! {
-                () = stop.cancelled() => return,
+                () = stop.cancelled() => return Ok(()),
                 () = wake.notified() => {}
-                Some(message) = self.messages.recv() => self.take(message),
+                Some(message) = self.messages.recv() => self.take(message)?,
                 () = tokio::time::sleep(wait) => {}
             }
             while let Ok(message) = self.messages.try_recv() {
-                self.take(message);
+                self.take(message)?;
             }
             let shared = Arc::clone(&self.shared);
-            let Ok(_place) = shared.passes.acquire().await else { return };
+            let Ok(_place) = shared.passes.acquire().await else {
+                return Ok(());
+            };
             let started = Instant::now();
             let passed = tokio::time::timeout(PASS_DEADLINE, self.pass()).await;
-            let (outcome, next) = match passed {
-                Ok(next) => (next.outcome, next.after),
-                Err(_) => {
-                    tracing::warn!(cluster = %self.key, "a pass took longer than {} s and was given up", PASS_DEADLINE.as_secs());
-                    ("TimedOut", Duration::from_secs(5))
-                }
-            };
-            shared.metrics.pass(K::NAME, outcome, started.elapsed());
-            wait = next;
+            let next = passed.unwrap_or_else(|_| {
+                tracing::warn!(cluster = %self.key, "a pass took longer than {} s and was given up", PASS_DEADLINE.as_secs());
+                Next { outcome: "TimedOut", after: Duration::from_secs(5) }
+            });
+            shared.metrics.pass(K::NAME, next.outcome, started.elapsed());
+            wait = next.after;
         }
     }
 
-    fn take(&mut self, message: Message<K>) {
-        let now = Timestamp::now();
+    fn take(&mut self, message: Message<K>) -> Result<(), Broken> {
+        let now = self.shared.clock.now();
         match message {
             Message::Answer(fact, target) => {
                 self.asking.retain(|asked| *asked != target);
@@ -121,18 +138,29 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                 tracing::info!(cluster = %self.key, action = %action, seconds = took.as_secs_f64(), "operation ended: {fact}");
                 K::learn(&mut self.facts, fact, now);
             }
+            Message::Broke(what) => return Err(Broken(what)),
         }
+        Ok(())
     }
 
     /// Starts an action beside the pass.
     pub(crate) fn start(&mut self, permit: Permit<Clustering>, action: K::Action) {
         self.running.push(action.clone());
-        let (shared, back) = (Arc::clone(&self.shared), self.back.clone());
-        self.shared.tasks.spawn(async move {
-            let started = Instant::now();
+        let (shared, started) = (Arc::clone(&self.shared), Instant::now());
+        self.beside(action.to_string(), async move {
             let fact = shared.members.act(&permit, action.clone()).await;
+            Message::Ended(fact, action, started.elapsed())
+        });
+    }
+
+    /// Runs something beside the pass and brings back what came of it, a panic included.
+    fn beside(&self, what: String, work: impl Future<Output = Message<K>> + Send + 'static) {
+        let back = self.back.clone();
+        let work = self.shared.tasks.spawn(work);
+        self.shared.tasks.spawn(async move {
+            let message = work.await.unwrap_or_else(|error| Message::Broke(format!("{what}: {error}")));
             // Nobody listens when the cluster was forgotten meanwhile.
-            let _forgotten = back.send(Message::Ended(fact, action, started.elapsed()));
+            let _forgotten = back.send(message);
         });
     }
 
@@ -143,10 +171,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             return;
         }
         self.asking.push(target.clone());
-        let (shared, back) = (Arc::clone(&self.shared), self.back.clone());
-        self.shared.tasks.spawn(async move {
-            let fact = shared.members.probe(probe).await;
-            let _forgotten = back.send(Message::Answer(fact, target));
-        });
+        let shared = Arc::clone(&self.shared);
+        self.beside(target.clone(), async move { Message::Answer(shared.members.probe(probe).await, target) });
     }
 }

@@ -1,16 +1,20 @@
 //! One request to the API server: bounded in number, bounded in time, tried again only where that is safe.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kube::Client;
 use thiserror::Error;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 /// How long one request may take.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(3);
-/// How many requests are under way at once.
+/// How many requests are under way at once at most. A server that cannot keep up gets fewer; see [`Calls::ease`].
 const AT_ONCE: usize = 64;
+/// And at least.
+const AT_LEAST: usize = 4;
 /// How often a request that the server turned away unseen is sent again.
 const RETRIES: u32 = 2;
 
@@ -18,6 +22,8 @@ const RETRIES: u32 = 2;
 pub struct Calls {
     client: Client,
     places: Semaphore,
+    /// How many places there are now.
+    limit: AtomicUsize,
 }
 
 /// A request that did not succeed.
@@ -61,7 +67,24 @@ impl CallError {
 impl Calls {
     /// With this client.
     pub fn new(client: Client) -> Self {
-        Self { client, places: Semaphore::new(AT_ONCE) }
+        Self { client, places: Semaphore::new(AT_ONCE), limit: AtomicUsize::new(AT_ONCE) }
+    }
+
+    /// The server is too slow: half as many requests at once. Without this, requests that were given up and sent again would
+    /// keep a busy server busy for ever.
+    fn ease(&self) {
+        let limit = self.limit.load(Ordering::Relaxed);
+        let fewer = self.places.forget_permits(limit.saturating_sub((limit / 2).max(AT_LEAST)));
+        self.limit.fetch_sub(fewer, Ordering::Relaxed);
+    }
+
+    /// The server answered soon: one more at once.
+    fn grow(&self) {
+        let grown =
+            self.limit.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |limit| (limit < AT_ONCE).then_some(limit + 1));
+        if grown.is_ok() {
+            self.places.add_permits(1);
+        }
     }
 
     /// The client.
@@ -80,13 +103,20 @@ impl Calls {
             let Ok(place) = self.places.acquire().await else {
                 return Err(CallError::Ambiguous { what: what(), why: "the operator is stopping".into() });
             };
+            let started = Instant::now();
             let answer = tokio::time::timeout(DEADLINE, request(self.client.clone())).await;
             drop(place);
+            match &answer {
+                Err(_) => self.ease(),
+                Ok(Err(kube::Error::Api(status))) if status.code == 429 => self.ease(),
+                Ok(_) if started.elapsed() < DEADLINE / 4 => self.grow(),
+                Ok(_) => {}
+            }
             match answer {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(kube::Error::Api(status))) if matches!(status.code, 429 | 503) && tried < RETRIES => {
-                    let asked = status.details.as_ref().and_then(|details| u64::try_from(details.retry_after_seconds).ok());
-                    tokio::time::sleep(wait.max(Duration::from_secs(asked.unwrap_or(0))).min(DEADLINE)).await;
+                    let asked = status.details.as_ref().map_or(0, |details| u64::from(details.retry_after_seconds));
+                    tokio::time::sleep(wait.max(Duration::from_secs(asked)).min(DEADLINE)).await;
                     wait *= 4;
                     tried += 1;
                 }
@@ -95,7 +125,9 @@ impl Calls {
                     return Err(CallError::Ambiguous { what: what(), why: status.to_string() });
                 }
                 Ok(Err(kube::Error::Api(source))) => return Err(CallError::Refused { what: what(), source }),
-                Ok(Err(error)) => return Err(CallError::Ambiguous { what: what(), why: error.to_string() }),
+                Ok(Err(error)) => {
+                    return Err(CallError::Ambiguous { what: what(), why: error.to_string() });
+                }
                 Err(_) => {
                     let why = format!("no answer within {} s", DEADLINE.as_secs());
                     return Err(CallError::Ambiguous { what: what(), why });

@@ -17,6 +17,7 @@ use windlass_core::selector::Selector;
 use crate::actor::{Actor, Shared};
 use crate::caches::{Caches, Key, Watched, run_watch, version_of, watch_children};
 use crate::calls::Calls;
+use crate::clock::Clock;
 use crate::events::Events;
 use crate::metrics::Metrics;
 use crate::server::Health;
@@ -33,6 +34,8 @@ pub struct Settings {
     pub namespace: Option<String>,
     /// Which custom resources are ours.
     pub selector: Selector,
+    /// Where the time comes from.
+    pub clock: Clock,
 }
 
 /// The clusters of a kind, as the watch or the answer to our own write showed them last.
@@ -102,6 +105,7 @@ impl Controller {
             members,
             passes: Semaphore::new(PASSES),
             tasks: self.tasks.clone(),
+            clock: self.settings.clock,
         });
         let api: Api<DeserializeGuard<K::Resource>> = match &self.settings.namespace {
             Some(namespace) => Api::namespaced(self.calls.client(), namespace),
@@ -202,13 +206,13 @@ async fn supervise<K: Kind, M: Members<K>>(key: Key, shared: Arc<Shared<K, M>>, 
     loop {
         let actor = Actor::new(key.clone(), Arc::clone(&shared));
         let ended = shared.tasks.spawn(actor.run(Arc::clone(&wake), stop.clone())).await;
-        match ended {
-            Ok(()) => return,
-            Err(error) => {
-                shared.metrics.panic(K::NAME);
-                tracing::error!(cluster = %key, %error, "the actor panicked; it is started again in {} s", wait.as_secs());
-            }
-        }
+        let why = match ended {
+            Ok(Ok(())) => return,
+            Ok(Err(broken)) => broken.to_string(),
+            Err(panic) => panic.to_string(),
+        };
+        shared.metrics.panic(K::NAME);
+        tracing::error!(cluster = %key, why, "a panic was contained; the cluster is taken up again in {} s", wait.as_secs());
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(wait) => {}

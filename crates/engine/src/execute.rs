@@ -45,7 +45,13 @@ impl Executor<'_> {
     }
 
     /// Deletes exactly the object that was judged.
-    pub(crate) async fn delete(&self, _permit: &Permit<Resources>, object: &ObjectRef, uid: &str, resource_version: &str) -> Outcome {
+    pub(crate) async fn delete(
+        &self,
+        _permit: &Permit<Resources>,
+        object: &ObjectRef,
+        uid: &str,
+        resource_version: &str,
+    ) -> Outcome {
         let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: Some(resource_version.to_owned()) };
         let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         let what = || format!("delete {object} in namespace {:?}", object.namespace);
@@ -103,7 +109,13 @@ impl Executor<'_> {
         self.patch(object, "change", &parameters, &Patch::Merge(body)).await
     }
 
-    async fn patch<C: Child>(&self, object: &ObjectRef, verb: &str, parameters: &PatchParams, patch: &Patch<&Value>) -> Result<C, CallError> {
+    async fn patch<C: Child>(
+        &self,
+        object: &ObjectRef,
+        verb: &str,
+        parameters: &PatchParams,
+        patch: &Patch<&Value>,
+    ) -> Result<C, CallError> {
         let what = || format!("{verb} {object} in namespace {:?}", object.namespace);
         let answer = self
             .calls
@@ -129,5 +141,9 @@ fn outcome<T>(answer: Result<T, CallError>) -> Outcome {
 }
 
 fn failed(error: &CallError) -> Outcome {
-    if error.is_final() { Outcome::Failed { why: error.to_string() } } else { Outcome::Retry { after: SOON, why: error.to_string() } }
+    if error.is_final() {
+        Outcome::Failed { why: error.to_string() }
+    } else {
+        Outcome::Retry { after: SOON, why: error.to_string() }
+    }
 }

@@ -5,6 +5,7 @@
 mod actor;
 mod caches;
 mod calls;
+mod clock;
 mod controller;
 mod events;
 mod execute;
@@ -16,6 +17,7 @@ mod status;
 
 pub use caches::Caches;
 pub use calls::Calls;
+pub use clock::Clock;
 pub use controller::{Controller, Settings};
 pub use metrics::Metrics;
 pub use server::{Health, serve};

@@ -30,7 +30,7 @@ pub(crate) async fn commit(
     }
     let name = format!("{}-{}", key.kind, key.name);
     let logbook = Logbook { metadata: metadata(key, &name, owner, stored), spec: entries.clone() };
-    let what = || format!("write logbook {:?} of {key}", name);
+    let what = || format!("write logbook {name:?} of {key}");
     let answer = calls
         .send(what, |client| {
             let (api, logbook, name) = (Api::<Logbook>::namespaced(client, &key.namespace), logbook.clone(), name.clone());

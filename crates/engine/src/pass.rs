@@ -3,28 +3,48 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use jiff::Timestamp;
 use kube::Resource as _;
+use tokio::time::Instant;
 use windlass_api::Logbook;
 use windlass_api::logbook::{Intent, LogbookSpec, PauseRecord, PlannedStep, PlannedSteps, Summary};
 use windlass_clients::members::Members;
 use windlass_core::gate::{Door, Gate, Parted};
 use windlass_core::kind::{Kind, Observed, Report};
 use windlass_core::lane::{Clustering, Lane, LaneType, Resources};
+use windlass_core::likeness::Answered;
 use windlass_core::memory::Memory;
 use windlass_core::outcome::{Outcome, next_pass};
 use windlass_core::plan::Plan;
-use windlass_core::step::{Act, Action, Step};
+use windlass_core::step::{Act, Action, Manifest, Step};
 
 use crate::actor::Actor;
 use crate::execute::Executor;
 use crate::logbook;
-use crate::status::{self, Committed};
+use crate::status::{self, Committed, Urgency};
 
 /// After something that only time can mend.
 const SOON: Duration = Duration::from_secs(1);
+/// The longest wait between two tries.
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// When nothing at all is due.
 const LATER: Duration = Duration::from_mins(10);
+
+/// The least time between two writes of status that only change details.
+const STATUS_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long after its start an operator keeps a stored status rather than tell that it knows nothing yet.
+const BLINDNESS: Duration = Duration::from_secs(15);
+
+/// What came of telling.
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    /// The stored status is the computed one.
+    Stored,
+    /// Details wait this long.
+    Later(Duration),
+}
 
 /// What follows a pass.
 pub(crate) struct Next {
@@ -40,7 +60,9 @@ impl Next {
 
 impl<K: Kind, M: Members<K>> Actor<K, M> {
     pub(crate) async fn pass(&mut self) -> Next {
-        let Some(resource) = self.shared.clusters.get(&self.key) else { return Next::new("Gone", LATER) };
+        let Some(resource) = self.shared.clusters.get(&self.key) else {
+            return Next::new("Gone", LATER);
+        };
         if resource.meta().deletion_timestamp.is_some() {
             // Deleting wins over everything: owner references take the children away.
             return Next::new("Deleting", LATER);
@@ -60,7 +82,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             memory: &memory,
             answered: &answered,
             running: &running,
-            now: Timestamp::now(),
+            now: self.shared.clock.now(),
         };
         let plan = K::plan(&observed);
         let mut entries = memory.entries();
@@ -70,8 +92,13 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         let parted = gate.part(&plan);
         remember_pass::<K>(&observed, &gate, &parted, &mut entries);
 
-        let kept = self.keep(&observed, stored.as_ref(), &entries).await;
+        // What must be remembered is written before anything is done; what only tells of this pass, after it.
+        let first = stored.as_ref().is_none_or(|stored| !same_duty(&stored.spec, &entries));
+        let mut kept = if first { self.keep(&observed, stored.as_ref(), &entries).await } else { Ok(()) };
         let taken = if kept.is_ok() { self.take_steps(&observed, &parted).await } else { Vec::new() };
+        if !first {
+            kept = self.keep(&observed, stored.as_ref(), &entries).await;
+        }
         for probe in K::probes(&observed) {
             self.ask(probe);
         }
@@ -82,16 +109,27 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         self.gauges.show(&gate, parted.held.len());
         self.warn(&resource, &plan, &taken);
         let told = self.tell(&observed, &report).await;
-        if told.is_ok() && self.withdraw(&observed, &gate, entries).await {
+        if told == Ok(Told::Stored) && self.withdraw(&observed, &gate, entries).await {
             return Next::new("Resumed", Duration::ZERO);
         }
-        match (kept, told) {
-            (Ok(()), Ok(())) => {
-                let outcomes = taken.iter().map(|(_, outcome)| outcome);
-                Next::new("Done", next_pass(outcomes, K::look_again(&observed)))
-            }
-            _ => Next::new("Retry", SOON),
+        let retried = taken.iter().any(|(_, outcome)| matches!(outcome, Outcome::Retry { .. }));
+        let (Ok(()), Ok(told), false) = (kept, told, retried) else {
+            self.troubles += 1;
+            return Next::new("Retry", self.retry_after());
+        };
+        self.troubles = 0;
+        let due = next_pass(taken.iter().map(|(_, outcome)| outcome), K::look_again(&observed));
+        match told {
+            Told::Stored => Next::new("Done", due),
+            Told::Later(wait) => Next::new("Done", due.min(wait)),
         }
+    }
+
+    /// Later and later while trouble lasts, and for each cluster at another moment.
+    fn retry_after(&self) -> Duration {
+        let wait = SOON.saturating_mul(1 << self.troubles.saturating_sub(1).min(5)).min(LONGEST_RETRY);
+        let spread = self.key.name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte))) % 100;
+        wait + wait.saturating_mul(spread) / 200
     }
 
     /// The state of the lanes, from the newest known wish of the user.
@@ -125,44 +163,64 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         }
     }
 
+    /// Takes the steps. Objects are independent of each other and are applied side by side, the rest one after another.
     async fn take_steps(&mut self, observed: &Observed<'_, K>, parted: &Parted<K::Action>) -> Vec<(Step<K::Action>, Outcome)> {
+        let applies = parted.go.iter().filter_map(|step| match &step.act {
+            Act::Apply(manifest) => Some((step, manifest)),
+            _ => None,
+        });
+        let this = &*self;
+        let applied: Vec<_> =
+            join_all(applies.map(async |(step, manifest)| (step, manifest, this.apply(manifest).await))).await;
         let mut taken = Vec::new();
-        for step in &parted.go {
-            let outcome = self.take_step(step).await;
-            self.shared.metrics.step(K::NAME, step.name(), outcome.name());
-            self.tell_step(observed.resource, step, &outcome);
+        for (step, manifest, (outcome, answered)) in applied {
+            self.answered.extend(answered.map(|answered| (manifest.object.clone(), answered)));
             taken.push((step.clone(), outcome));
         }
+        for step in parted.go.iter().filter(|step| !matches!(step.act, Act::Apply(_))) {
+            let outcome = self.take_step(step).await;
+            taken.push((step.clone(), outcome));
+        }
+        for (step, outcome) in &taken {
+            self.shared.metrics.step(K::NAME, step.name(), outcome.name());
+            self.tell_step(observed.resource, step, outcome);
+        }
         taken
+    }
+
+    async fn apply(&self, manifest: &Manifest) -> (Outcome, Option<Answered>) {
+        let Some(permit) = self.permit::<Resources>() else { return (closed(), None) };
+        let executor = Executor { calls: &self.shared.calls, caches: &self.shared.caches };
+        executor.apply(&permit, manifest).await
     }
 
     async fn take_step(&mut self, step: &Step<K::Action>) -> Outcome {
         let shared = Arc::clone(&self.shared);
         let executor = Executor { calls: &shared.calls, caches: &shared.caches };
-        let closed = || Outcome::Waiting { why: "its lane was paused meanwhile".into() };
         match &step.act {
-            Act::Apply(manifest) => {
-                let Some(permit) = self.permit::<Resources>() else { return closed() };
-                let (outcome, answered) = executor.apply(&permit, manifest).await;
-                if let Some(answered) = answered {
-                    self.answered.insert(manifest.object.clone(), answered);
-                }
-                outcome
-            }
+            Act::Apply(manifest) => self.apply(manifest).await.0,
             Act::Delete { object, uid, resource_version } => {
-                let Some(permit) = self.permit::<Resources>() else { return closed() };
+                let Some(permit) = self.permit::<Resources>() else {
+                    return closed();
+                };
                 executor.delete(&permit, object, uid, resource_version).await
             }
             Act::SetReplicas { object, uid, resource_version, to, .. } => {
-                let Some(permit) = self.permit::<Resources>() else { return closed() };
+                let Some(permit) = self.permit::<Resources>() else {
+                    return closed();
+                };
                 executor.set_replicas(&permit, object, uid, resource_version, *to).await
             }
             Act::Label { object, uid, labels } => {
-                let Some(permit) = self.permit::<Clustering>() else { return closed() };
+                let Some(permit) = self.permit::<Clustering>() else {
+                    return closed();
+                };
                 executor.label(&permit, object, uid, labels).await
             }
             Act::Member(action) => {
-                let Some(permit) = self.permit::<Clustering>() else { return closed() };
+                let Some(permit) = self.permit::<Clustering>() else {
+                    return closed();
+                };
                 self.start(permit, action.clone());
                 Outcome::Waiting { why: format!("{action} runs") }
             }
@@ -176,11 +234,23 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         self.gate(&resource, &entries).permit()
     }
 
-    async fn tell(&self, observed: &Observed<'_, K>, report: &Report<'_, K::Action>) -> Result<(), ()> {
+    /// Commits the status. Details that moved right after another write wait a moment, together with those that follow.
+    async fn tell(&mut self, observed: &Observed<'_, K>, report: &Report<'_, K::Action>) -> Result<Told, ()> {
         let status = K::status(observed, report);
+        let since = self.told.map_or(STATUS_PAUSE, |told| told.elapsed());
+        let stored = K::stored_status(observed.resource).is_some();
+        if stored && self.told.is_none() && self.born.elapsed() < BLINDNESS && K::is_blind(observed) {
+            return Ok(Told::Later(STATUS_PAUSE));
+        }
+        match status::urgency::<K>(observed.resource, &status) {
+            Urgency::None => return Ok(Told::Stored),
+            Urgency::Details if since < STATUS_PAUSE => return Ok(Told::Later(STATUS_PAUSE.saturating_sub(since))),
+            Urgency::Details | Urgency::Now => {}
+        }
         let outcome = match status::commit::<K>(&self.shared.calls, observed.resource, &status).await {
-            Ok(Committed::Unchanged) => return Ok(()),
+            Ok(Committed::Unchanged) => return Ok(Told::Stored),
             Ok(Committed::Written(fresh)) => {
+                self.told = Some(Instant::now());
                 self.shared.clusters.put(&self.key, *fresh);
                 "Done"
             }
@@ -195,7 +265,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             }
         };
         self.shared.metrics.status_write(K::NAME, outcome);
-        if outcome == "Done" { Ok(()) } else { Err(()) }
+        if outcome == "Done" { Ok(Told::Stored) } else { Err(()) }
     }
 
     /// Opens lanes whose acknowledgement the status does not show any more. True when one was opened.
@@ -250,6 +320,15 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
     }
 }
 
+/// Whether two entries differ in nothing that a step may rest upon.
+fn same_duty(stored: &LogbookSpec, entries: &LogbookSpec) -> bool {
+    let mut like = stored.clone();
+    like.acted_generation = entries.acted_generation;
+    like.plan = entries.plan.clone();
+    like.summary = entries.summary.clone();
+    like == *entries
+}
+
 /// What a pass itself adds to the memory: the acknowledged pauses, the plan, the intents, the generation that was acted upon.
 fn remember_pass<K: Kind>(observed: &Observed<'_, K>, gate: &Gate, parted: &Parted<K::Action>, entries: &mut LogbookSpec) {
     let requests = K::pause(observed.resource);
@@ -288,6 +367,10 @@ fn remember_pass<K: Kind>(observed: &Observed<'_, K>, gate: &Gate, parted: &Part
             });
         }
     }
+}
+
+fn closed() -> Outcome {
+    Outcome::Waiting { why: "its lane was paused meanwhile".into() }
 }
 
 fn planned<A: Action>(step: &Step<A>) -> PlannedStep {

@@ -36,7 +36,12 @@ impl Health {
 }
 
 /// Serves until told to stop.
-pub async fn serve(listener: TcpListener, health: Health, metrics: Arc<Metrics>, stop: CancellationToken) -> std::io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    health: Health,
+    metrics: Arc<Metrics>,
+    stop: CancellationToken,
+) -> std::io::Result<()> {
     axum::serve(listener, routes(health, metrics)).with_graceful_shutdown(stop.cancelled_owned()).await
 }
 
@@ -44,7 +49,11 @@ fn routes(health: Health, metrics: Arc<Metrics>) -> Router {
     let readyz = move || {
         let ready = health.is_ready();
         async move {
-            if ready { (StatusCode::OK, "ok\n") } else { (StatusCode::SERVICE_UNAVAILABLE, "the caches are not complete yet\n") }
+            if ready {
+                (StatusCode::OK, "ok\n")
+            } else {
+                (StatusCode::SERVICE_UNAVAILABLE, "the caches are not complete yet\n")
+            }
         }
     };
     let text = move || {

@@ -25,8 +25,42 @@ pub(crate) enum Committed<R> {
     Gone,
 }
 
+/// How soon a status has to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    /// It is stored already.
+    None,
+    /// Only details moved: lists, messages.
+    Details,
+    /// A condition flipped, a generation was acted upon, a summary changed: people and programs wait for it.
+    Now,
+}
+
+/// How soon this status has to be told.
+pub(crate) fn urgency<K: Kind>(resource: &K::Resource, status: &K::Status) -> Urgency {
+    let (stored, computed) = (K::stored_status(resource).map(value_of).unwrap_or_default(), value_of(status));
+    if same_but_for_times(&stored, &computed) {
+        Urgency::None
+    } else if essence(&stored) == essence(&computed) {
+        Urgency::Details
+    } else {
+        Urgency::Now
+    }
+}
+
+/// What of a status programs decide upon.
+fn essence(status: &Value) -> (Vec<(&Value, &Value, &Value)>, &Value, &Value) {
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let conditions = conditions.map(|it| (&it["type"], &it["status"], &it["observedGeneration"])).collect();
+    (conditions, &status["observedGeneration"], &status["phase"])
+}
+
 /// Commits a status that was computed from `resource`.
-pub(crate) async fn commit<K: Kind>(calls: &Calls, resource: &K::Resource, status: &K::Status) -> Result<Committed<K::Resource>, CallError> {
+pub(crate) async fn commit<K: Kind>(
+    calls: &Calls,
+    resource: &K::Resource,
+    status: &K::Status,
+) -> Result<Committed<K::Resource>, CallError> {
     if !differs::<K>(resource, status) {
         return Ok(Committed::Unchanged);
     }
@@ -78,7 +112,12 @@ fn path<K: Kind>(resource: &K::Resource) -> String {
 }
 
 fn what<K: Kind>(verb: &str, resource: &K::Resource) -> String {
-    format!("{verb} {} {:?} in namespace {:?}", K::Resource::kind(&()), resource.name_any(), resource.namespace().unwrap_or_default())
+    format!(
+        "{verb} {} {:?} in namespace {:?}",
+        K::Resource::kind(&()),
+        resource.name_any(),
+        resource.namespace().unwrap_or_default()
+    )
 }
 
 async fn put<K: Kind>(calls: &Calls, resource: &K::Resource, status: &K::Status) -> Result<K::Resource, CallError> {
@@ -96,7 +135,8 @@ async fn put<K: Kind>(calls: &Calls, resource: &K::Resource, status: &K::Status)
     });
     let body = body.to_string().into_bytes();
     let request = Request::new(path::<K>(resource));
-    let parameters = kube::api::PostParams { field_manager: Some("windlass-status".into()), ..kube::api::PostParams::default() };
+    let parameters =
+        kube::api::PostParams { field_manager: Some("windlass-status".into()), ..kube::api::PostParams::default() };
     calls
         .send(
             || what::<K>("write the status of", resource),

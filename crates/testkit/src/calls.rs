@@ -122,8 +122,5 @@ impl Call {
 
 /// The set of (verb, group, resource) in some calls.
 pub(crate) fn access_of(calls: &[Call]) -> BTreeSet<(String, String, String)> {
-    calls
-        .iter()
-        .map(|call| (call.verb.as_str().to_owned(), call.group.clone(), call.rbac_resource()))
-        .collect()
+    calls.iter().map(|call| (call.verb.as_str().to_owned(), call.group.clone(), call.rbac_resource())).collect()
 }

@@ -27,10 +27,7 @@ const COUNTER_ORIGIN_SECONDS: i64 = 1_767_225_600;
 impl Clock {
     /// A clock that starts at `origin` now and follows tokio's time.
     pub fn tokio(origin: Timestamp) -> Self {
-        Self::Tokio {
-            origin,
-            since: Instant::now(),
-        }
+        Self::Tokio { origin, since: Instant::now() }
     }
 
     /// The time of a write at `revision`, in whole seconds as the API writes it.
@@ -46,8 +43,6 @@ impl Clock {
             }
             Self::Real => Timestamp::now(),
         };
-        Timestamp::from_second(moment.as_second())
-            .unwrap_or(moment)
-            .to_string()
+        Timestamp::from_second(moment.as_second()).unwrap_or(moment).to_string()
     }
 }

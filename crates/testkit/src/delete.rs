@@ -12,7 +12,7 @@ use crate::{
     selector::Selection,
     state::{Answer, State},
     store::ObjectKey,
-    write::{grace, uid_conflict},
+    write::grace,
 };
 
 /// Finalizer of an orphaning delete.
@@ -31,17 +31,28 @@ pub(crate) struct DeleteOptions {
 }
 
 impl DeleteOptions {
+    /// Without grace.
+    pub(crate) fn immediate() -> Self {
+        Self { grace_seconds: Some(0), ..Self::default() }
+    }
+
+    /// From the body; the query is read only when there is no body at all, as the real server does.
     pub(crate) fn read(body: &Value, query: &Query) -> Self {
+        if body.is_null() {
+            return Self {
+                propagation: query.get("propagationPolicy").map(str::to_owned),
+                grace_seconds: query.number("gracePeriodSeconds"),
+                dry_run: query.get("dryRun") == Some("All"),
+                ..Self::default()
+            };
+        }
         let word = |value: &Value| value.as_str().map(str::to_owned);
         Self {
             uid: word(&body["preconditions"]["uid"]),
             version: word(&body["preconditions"]["resourceVersion"]),
-            propagation: word(&body["propagationPolicy"])
-                .or_else(|| query.get("propagationPolicy").map(str::to_owned)),
-            grace_seconds: body["gracePeriodSeconds"]
-                .as_u64()
-                .or_else(|| query.number("gracePeriodSeconds")),
-            dry_run: query.get("dryRun").is_some() || body["dryRun"].as_array().is_some_and(|list| !list.is_empty()),
+            propagation: word(&body["propagationPolicy"]),
+            grace_seconds: body["gracePeriodSeconds"].as_u64(),
+            dry_run: body["dryRun"].as_array().is_some_and(|list| !list.is_empty()),
         }
     }
 }
@@ -53,28 +64,27 @@ pub(crate) enum Deleted {
 }
 
 impl State {
-    pub(crate) fn delete(
-        &mut self,
-        resource: &Resource,
-        key: &ObjectKey,
-        options: &DeleteOptions,
-    ) -> Result<Deleted, Failure> {
+    pub(crate) fn delete(&mut self, resource: &Resource, key: &ObjectKey, options: &DeleteOptions) -> Result<Deleted, Failure> {
         let Some(old) = self.history.get(key) else {
             return Err(Failure::not_found(resource, &key.name));
         };
         if let Some(uid) = &options.uid
             && uid != meta(&old, "uid")
         {
-            return Err(uid_conflict(resource, &key.name, uid, meta(&old, "uid")));
+            let why = format!(
+                "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+                meta(&old, "uid")
+            );
+            return Err(Failure::precondition(resource, &key.name, &why));
         }
         if let Some(version) = &options.version
             && version != meta(&old, "resourceVersion")
         {
             let why = format!(
-                "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {}",
+                "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). The object might have been modified",
                 meta(&old, "resourceVersion")
             );
-            return Err(Failure::conflict(resource, &key.name, &why));
+            return Err(Failure::precondition(resource, &key.name, &why));
         }
         let mut object = (*old).clone();
         settle_finalizers(&mut object, options.propagation.as_deref());
@@ -163,11 +173,8 @@ pub(crate) fn delete_answer(resource: &Resource, deleted: &Deleted) -> Value {
 
 fn settle_finalizers(object: &mut Value, propagation: Option<&str>) {
     let Some(propagation) = propagation else { return };
-    let mut kept: Vec<String> = finalizers(object)
-        .into_iter()
-        .filter(|name| *name != ORPHAN && *name != FOREGROUND)
-        .map(str::to_owned)
-        .collect();
+    let mut kept: Vec<String> =
+        finalizers(object).into_iter().filter(|name| *name != ORPHAN && *name != FOREGROUND).map(str::to_owned).collect();
     match propagation {
         "Orphan" => kept.push(ORPHAN.to_owned()),
         "Foreground" => kept.push(FOREGROUND.to_owned()),
@@ -188,8 +195,5 @@ fn grace_of(resource: &Resource, object: &Value, options: &DeleteOptions) -> u64
     if !on_node || ended {
         return 0;
     }
-    options
-        .grace_seconds
-        .or_else(|| object["spec"]["terminationGracePeriodSeconds"].as_u64())
-        .unwrap_or(30)
+    options.grace_seconds.or_else(|| object["spec"]["terminationGracePeriodSeconds"].as_u64()).unwrap_or(30)
 }

@@ -47,10 +47,7 @@ fn group_object(registry: &Registry, group: &str) -> Option<Value> {
 }
 
 fn groups(registry: &Registry) -> Value {
-    let groups: Vec<Value> = versions(registry)
-        .keys()
-        .filter_map(|group| group_object(registry, group))
-        .collect();
+    let groups: Vec<Value> = versions(registry).keys().filter_map(|group| group_object(registry, group)).collect();
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
 }
 

@@ -57,10 +57,7 @@ pub(crate) fn verb_of(method: &Method, target: &Target, query: &Query) -> Option
 impl State {
     pub(crate) fn carry_out(&mut self, request: &Request, stale_at: Option<u64>) -> Result<Done, Failure> {
         let target = &request.target;
-        let resource = self
-            .registry
-            .find(&target.group, &target.version, &target.plural)
-            .ok_or_else(Failure::no_such_path)?;
+        let resource = self.registry.find(&target.group, &target.version, &target.plural).ok_or_else(Failure::no_such_path)?;
         if resource.namespaced && target.namespace.is_none() && target.name.is_some()
             || !resource.namespaced && target.namespace.is_some()
         {
@@ -126,7 +123,9 @@ impl State {
     }
 
     fn scale(&mut self, request: &Request, resource: &Arc<Resource>, stale_at: Option<u64>) -> Result<Answer, Failure> {
-        let Some(paths) = resource.scale.clone() else { return Err(Failure::no_such_path()) };
+        let Some(paths) = resource.scale.clone() else {
+            return Err(Failure::no_such_path());
+        };
         let write = write_request(request, resource)?;
         if request.verb == Verb::Get {
             let object = self.get(resource, &write.key(), &request.query, stale_at)?;
@@ -136,22 +135,7 @@ impl State {
             return Err(Failure::not_found(resource, &write.name));
         };
         let current = scale::view(resource, &paths, &old);
-        let wanted = match request.verb {
-            Verb::Update => request.body.clone(),
-            _ => {
-                let mut wanted = current;
-                match patch_kind(request)? {
-                    PatchKind::Json => {
-                        let operations: json_patch::Patch = serde_json::from_value(request.body.clone())
-                            .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
-                        json_patch::patch(&mut wanted, &operations)
-                            .map_err(|error| Failure::new(422, "Invalid", error.to_string()))?;
-                    }
-                    _ => json_patch::merge(&mut wanted, &request.body),
-                }
-                wanted
-            }
-        };
+        let wanted = if request.verb == Verb::Update { request.body.clone() } else { patched_scale(request, current)? };
         let mut object = scale::adopt(&paths, &old, &wanted)?;
         if wanted["metadata"]["resourceVersion"].as_str().is_none_or(str::is_empty) {
             object["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
@@ -159,6 +143,17 @@ impl State {
         let written = self.finish_update(&write, &old, object, true)?;
         Ok((200, scale::view(resource, &paths, &written)))
     }
+}
+
+fn patched_scale(request: &Request, mut scale: Value) -> Result<Value, Failure> {
+    if patch_kind(request)? == PatchKind::Json {
+        let operations: json_patch::Patch = serde_json::from_value(request.body.clone())
+            .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+        json_patch::patch(&mut scale, &operations).map_err(|error| Failure::new(422, "Invalid", error.to_string()))?;
+    } else {
+        json_patch::merge(&mut scale, &request.body);
+    }
+    Ok(scale)
 }
 
 fn patch_kind(request: &Request) -> Result<PatchKind, Failure> {

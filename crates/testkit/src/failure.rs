@@ -8,28 +8,22 @@ use crate::registry::Resource;
 
 /// A refused request, with everything its `Status` body says.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
+pub(crate) struct Failure {
     /// HTTP code.
-    pub code: u16,
+    pub(crate) code: u16,
     /// Machine-readable reason.
-    pub reason: String,
+    pub(crate) reason: String,
     /// Text for people.
-    pub message: String,
+    pub(crate) message: String,
     /// The `details` object, or null.
-    pub details: Value,
+    pub(crate) details: Value,
     /// Seconds of the `Retry-After` header.
-    pub retry_after: Option<u64>,
+    pub(crate) retry_after: Option<u64>,
 }
 
 impl Failure {
     pub(crate) fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            reason: reason.to_owned(),
-            message: message.into(),
-            details: Value::Null,
-            retry_after: None,
-        }
+        Self { code, reason: reason.to_owned(), message: message.into(), details: Value::Null, retry_after: None }
     }
 
     fn about(mut self, resource: &Resource, name: &str) -> Self {
@@ -54,11 +48,7 @@ impl Failure {
     }
 
     pub(crate) fn no_such_path() -> Self {
-        let mut failure = Self::new(
-            404,
-            "NotFound",
-            "the server could not find the requested resource",
-        );
+        let mut failure = Self::new(404, "NotFound", "the server could not find the requested resource");
         failure.details = json!({});
         failure
     }
@@ -69,11 +59,16 @@ impl Failure {
     }
 
     pub(crate) fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
-        let message = format!(
-            "Operation cannot be fulfilled on {} {name:?}: {why}",
-            resource.qualified()
-        );
+        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified());
         Self::new(409, "Conflict", message).about(resource, name)
+    }
+
+    /// The conflict of a delete precondition, which names the kind and not the resource.
+    pub(crate) fn precondition(resource: &Resource, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified_kind());
+        let mut failure = Self::new(409, "Conflict", message).about(resource, name);
+        failure.details["kind"] = json!(resource.kind);
+        failure
     }
 
     pub(crate) fn modified(resource: &Resource, name: &str) -> Self {
@@ -84,27 +79,20 @@ impl Failure {
         )
     }
 
-    /// Another manager owns fields that an apply wants to change. `fields` holds (manager, field path).
+    /// Another manager owns fields that an apply wants to change. `fields` holds (described manager, field path).
     pub(crate) fn apply_conflict(fields: &[(String, String)]) -> Self {
         let causes = fields
             .iter()
             .map(|(manager, field)| {
                 json!({
                     "reason": "FieldManagerConflict",
-                    "message": format!("conflict with {manager:?}"),
+                    "message": format!("conflict with {manager}"),
                     "field": field,
                 })
             })
             .collect();
-        let listed: Vec<String> = fields
-            .iter()
-            .map(|(manager, field)| format!("conflict with {manager:?}: {field}"))
-            .collect();
-        let plural = if fields.len() == 1 {
-            "1 conflict".to_owned()
-        } else {
-            format!("{} conflicts", fields.len())
-        };
+        let listed: Vec<String> = fields.iter().map(|(manager, field)| format!("conflict with {manager}: {field}")).collect();
+        let plural = if fields.len() == 1 { "1 conflict".to_owned() } else { format!("{} conflicts", fields.len()) };
         let message = format!("Apply failed with {plural}: {}", listed.join("; "));
         Self::new(409, "Conflict", message).with_causes(causes)
     }
@@ -115,19 +103,10 @@ impl Failure {
 
     /// 422 with one cause per field error.
     pub(crate) fn invalid(resource: &Resource, name: &str, errors: &[FieldError]) -> Self {
-        let listed: Vec<String> = errors
-            .iter()
-            .map(|error| format!("{}: {}", error.field, error.text))
-            .collect();
-        let message = format!(
-            "{} {name:?} is invalid: {}",
-            resource.qualified_kind(),
-            listed.join(", ")
-        );
-        let causes = errors
-            .iter()
-            .map(|error| json!({ "reason": error.cause, "message": error.text, "field": error.field }))
-            .collect();
+        let listed: Vec<String> = errors.iter().map(|error| format!("{}: {}", error.field, error.text)).collect();
+        let message = format!("{} {name:?} is invalid: {}", resource.qualified_kind(), listed.join(", "));
+        let causes =
+            errors.iter().map(|error| json!({ "reason": error.cause, "message": error.text, "field": error.field })).collect();
         let mut failure = Self::new(422, "Invalid", message);
         failure.details = json!({ "name": name, "kind": resource.kind });
         if !resource.group.is_empty() {
@@ -151,16 +130,14 @@ impl Failure {
         Self::new(
             415,
             "UnsupportedMediaType",
-            format!("the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml; got {given:?}"),
+            format!(
+                "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml; got {given:?}"
+            ),
         )
     }
 
     pub(crate) fn method_not_allowed() -> Self {
-        let mut failure = Self::new(
-            405,
-            "MethodNotAllowed",
-            "the server does not allow this method on the requested resource",
-        );
+        let mut failure = Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
         failure.details = json!({});
         failure
     }
@@ -170,11 +147,8 @@ impl Failure {
     }
 
     pub(crate) fn revision_too_large(asked: u64, current: u64) -> Self {
-        let mut failure = Self::new(
-            504,
-            "Timeout",
-            format!("Timeout: Too large resource version: {asked}, current: {current}"),
-        );
+        let mut failure =
+            Self::new(504, "Timeout", format!("Timeout: Too large resource version: {asked}, current: {current}"));
         failure.details = json!({
             "retryAfterSeconds": 1,
             "causes": [{ "reason": "ResourceVersionTooLarge", "message": "Too large resource version" }],
@@ -201,7 +175,7 @@ impl Failure {
     }
 
     /// The `Status` object.
-    pub fn body(&self) -> Value {
+    pub(crate) fn body(&self) -> Value {
         let mut body = json!({
             "kind": "Status",
             "apiVersion": "v1",
@@ -232,11 +206,7 @@ impl FieldError {
     }
 
     pub(crate) fn required(field: &str, text: &str) -> Self {
-        let text = if text.is_empty() {
-            "Required value".to_owned()
-        } else {
-            format!("Required value: {text}")
-        };
+        let text = if text.is_empty() { "Required value".to_owned() } else { format!("Required value: {text}") };
         Self::of(field, "FieldValueRequired", text)
     }
 
@@ -245,10 +215,6 @@ impl FieldError {
     }
 
     pub(crate) fn of(field: &str, cause: &'static str, text: impl Into<String>) -> Self {
-        Self {
-            field: field.to_owned(),
-            text: text.into(),
-            cause,
-        }
+        Self { field: field.to_owned(), text: text.into(), cause }
     }
 }

@@ -27,18 +27,12 @@ pub struct CallMatch {
 impl CallMatch {
     /// Any call.
     pub fn any() -> Self {
-        Self {
-            times: Some(1),
-            ..Self::default()
-        }
+        Self { times: Some(1), ..Self::default() }
     }
 
     /// Only calls that change something.
     pub fn writes() -> Self {
-        Self {
-            writes_only: true,
-            ..Self::any()
-        }
+        Self { writes_only: true, ..Self::any() }
     }
 
     /// Only this verb; may be said more than once.
@@ -149,18 +143,12 @@ impl Effect {
 
     /// 429 with a `Retry-After`.
     pub fn too_many_requests(seconds: u64) -> Self {
-        Self::Refuse {
-            code: 429,
-            retry_after: Some(seconds),
-        }
+        Self::Refuse { code: 429, retry_after: Some(seconds) }
     }
 
     /// Any plain refusal: 500, 503, 504 and so on.
     pub fn code(code: u16) -> Self {
-        Self::Refuse {
-            code,
-            retry_after: None,
-        }
+        Self::Refuse { code, retry_after: None }
     }
 }
 
@@ -177,11 +165,7 @@ pub struct EventMatch {
 impl EventMatch {
     /// Any event of this plural resource.
     pub fn of(plural: &str) -> Self {
-        Self {
-            resource: Some(plural.to_owned()),
-            times: Some(1),
-            ..Self::default()
-        }
+        Self { resource: Some(plural.to_owned()), times: Some(1), ..Self::default() }
     }
 
     /// Only events about this object.
@@ -295,28 +279,14 @@ pub struct Faults {
 impl Faults {
     /// Adds a rule about calls.
     pub fn on(&self, matches: CallMatch, effect: Effect) -> &Self {
-        let rule = Rule {
-            nth: matches.nth,
-            times: matches.times,
-            matches,
-            effect,
-            seen: 0,
-            fired: 0,
-        };
+        let rule = Rule { nth: matches.nth, times: matches.times, matches, effect, seen: 0, fired: 0 };
         self.shared.lock().script.calls.push(rule);
         self
     }
 
     /// Adds a rule about watch events.
     pub fn on_event(&self, matches: EventMatch, effect: EventEffect) -> &Self {
-        let rule = Rule {
-            nth: matches.nth,
-            times: matches.times,
-            matches,
-            effect,
-            seen: 0,
-            fired: 0,
-        };
+        let rule = Rule { nth: matches.nth, times: matches.times, matches, effect, seen: 0, fired: 0 };
         self.shared.lock().script.events.push(rule);
         self
     }

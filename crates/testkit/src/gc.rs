@@ -2,7 +2,7 @@
 //!
 //! Owners are known by uid alone: an owner of the same name with another uid is gone.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
@@ -26,16 +26,15 @@ impl State {
         }
     }
 
-    fn snapshot(&self) -> Vec<(ObjectKey, Value)> {
-        self.history
-            .living()
-            .map(|(key, object)| (key.clone(), (**object).clone()))
-            .collect()
+    fn snapshot(&self) -> Vec<(ObjectKey, Arc<Value>)> {
+        self.history.living().map(|(key, object)| (key.clone(), Arc::clone(object))).collect()
     }
 
     fn discard(&mut self, key: &ObjectKey) -> usize {
         let before = self.history.revision();
-        if let Some(resource) = self.registry.guess(&format!("{}.{}", key.plural, key.group)).or_else(|| self.registry.guess(&key.plural)) {
+        if let Some(resource) =
+            self.registry.guess(&format!("{}.{}", key.plural, key.group)).or_else(|| self.registry.guess(&key.plural))
+        {
             // The object was seen alive under the same lock, so the delete cannot miss it.
             let _ = self.delete(&resource, key, &DeleteOptions::default());
         }
@@ -46,9 +45,8 @@ impl State {
     fn empty_namespaces(&mut self) -> usize {
         let mut done = 0;
         let all = self.snapshot();
-        let terminating = all
-            .iter()
-            .filter(|(key, object)| key.group.is_empty() && key.plural == "namespaces" && is_deleting(object));
+        let terminating =
+            all.iter().filter(|(key, object)| key.group.is_empty() && key.plural == "namespaces" && is_deleting(object));
         for (namespace, object) in terminating {
             let inside: Vec<_> = all.iter().filter(|(key, _)| key.namespace == namespace.name).collect();
             for (key, _) in &inside {
@@ -91,11 +89,7 @@ impl State {
     fn drop_finalizer(&mut self, key: &ObjectKey, finalizer: &str) -> usize {
         let Some(object) = self.history.get(key) else { return 0 };
         let mut object = (*object).clone();
-        let kept: Vec<String> = finalizers(&object)
-            .into_iter()
-            .filter(|name| *name != finalizer)
-            .map(str::to_owned)
-            .collect();
+        let kept: Vec<String> = finalizers(&object).into_iter().filter(|name| *name != finalizer).map(str::to_owned).collect();
         let last = kept.is_empty();
         let metadata = meta_mut(&mut object);
         if last {
@@ -111,10 +105,8 @@ impl State {
     fn remove_unowned(&mut self) -> usize {
         let mut done = 0;
         let all = self.snapshot();
-        let living: BTreeSet<(&str, &str)> = all
-            .iter()
-            .map(|(key, object)| (meta(object, "uid"), key.namespace.as_str()))
-            .collect();
+        let living: BTreeSet<(&str, &str)> =
+            all.iter().map(|(key, object)| (meta(object, "uid"), key.namespace.as_str())).collect();
         for (key, object) in all.iter().filter(|(_, object)| !is_deleting(object)) {
             let owners = object["metadata"]["ownerReferences"].as_array();
             let (present, absent): (Vec<&Value>, Vec<&Value>) = owners.into_iter().flatten().partition(|owner| {
@@ -128,7 +120,7 @@ impl State {
                 done += self.discard(key);
                 continue;
             }
-            let mut kept = object.clone();
+            let mut kept = (**object).clone();
             for owner in absent {
                 kept = without_owner(&kept, owner["uid"].as_str().unwrap_or_default());
             }

@@ -8,12 +8,14 @@ mod calls;
 mod clock;
 pub mod conformance;
 
+mod defaults;
 mod delete;
 mod discovery;
 mod dispatch;
 mod failure;
 mod faults;
 mod gc;
+mod inspect;
 mod meta;
 mod object;
 mod patch;
@@ -27,14 +29,14 @@ mod server;
 mod state;
 mod store;
 mod watch;
+pub mod world;
 
 mod write;
 
 pub use calls::{Call, Outcome, Verb};
 pub use clock::Clock;
-pub use failure::Failure;
 pub use faults::{CallMatch, Effect, EventEffect, EventMatch, Faults};
+pub use inspect::Store;
 pub use path::Query;
-pub use registry::{Resource, ScalePaths};
-pub use server::{FakeApiServer, Store};
+pub use server::FakeApiServer;
 pub use store::ObjectKey;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    failure::{FieldError, Failure},
+    failure::{Failure, FieldError},
     object::{copy_meta, finalizers, is_deleting, meta, meta_mut},
     registry::Resource,
 };
@@ -27,7 +27,19 @@ pub(crate) fn check_type(resource: &Resource, object: &Value) -> Result<(), Fail
             resource.version, resource.kind
         )));
     }
+    let metadata = &object["metadata"];
+    let legible = (metadata.is_null() || metadata.is_object())
+        && ["labels", "annotations"].iter().all(|name| is_text_map(&metadata[*name]))
+        && ["finalizers", "ownerReferences"].iter().all(|name| metadata[*name].is_null() || metadata[*name].is_array());
+    if !legible {
+        return Err(Failure::bad_request(format!("{kind} cannot be decoded: metadata has fields of the wrong type")));
+    }
     Ok(())
+}
+
+fn is_text_map(value: &Value) -> bool {
+    let texts = |map: &serde_json::Map<String, Value>| map.values().all(|value| value.is_string() || value.is_null());
+    value.is_null() || value.as_object().is_some_and(texts)
 }
 
 /// The namespace in the object must be that of the URL, or empty; it is filled in.
@@ -55,9 +67,7 @@ pub(crate) fn check_name_in_url(object: &Value, name: &str) -> Result<(), Failur
     if given.is_empty() {
         return Err(Failure::bad_request("name must be provided"));
     }
-    Err(Failure::bad_request(format!(
-        "the name of the object ({given}) does not match the name on the URL ({name})"
-    )))
+    Err(Failure::bad_request(format!("the name of the object ({given}) does not match the name on the URL ({name})")))
 }
 
 /// Field errors in metadata of an object about to be written.
@@ -113,31 +123,31 @@ pub(crate) fn update_errors(old: &Value, new: &Value) -> Vec<FieldError> {
         let known = finalizers(old);
         let added: Vec<&str> = finalizers(new).into_iter().filter(|name| !known.contains(name)).collect();
         if !added.is_empty() {
-            let text = format!(
-                "no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"
-            );
+            let text = format!("no new finalizers can be added if the object is being deleted, found new finalizers {added:?}");
             errors.push(FieldError::forbidden("metadata.finalizers", &text));
         }
     }
+    let marked = meta(new, "deletionTimestamp");
+    if marked != meta(old, "deletionTimestamp") {
+        errors
+            .push(FieldError::invalid("metadata.deletionTimestamp", format!("Invalid value: {marked:?}: field is immutable")));
+    }
     let uid = meta(new, "uid");
     if !uid.is_empty() && uid != meta(old, "uid") {
-        errors.push(FieldError::invalid(
-            "metadata.uid",
-            format!("Invalid value: {uid:?}: field is immutable"),
-        ));
+        errors.push(FieldError::invalid("metadata.uid", format!("Invalid value: {uid:?}: field is immutable")));
     }
     errors
 }
 
 /// Puts back what an update cannot change.
 pub(crate) fn keep_system_fields(old: &Value, new: &mut Value) {
-    for name in [
-        "creationTimestamp",
-        "generation",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-    ] {
+    for name in ["creationTimestamp", "generation"] {
         copy_meta(old, new, name);
+    }
+    // A deletion cannot be taken back; to begin one by an update is refused later.
+    if is_deleting(old) {
+        copy_meta(old, new, "deletionTimestamp");
+        copy_meta(old, new, "deletionGracePeriodSeconds");
     }
     for name in ["uid", "generateName"] {
         if meta(new, name).is_empty() {

@@ -56,7 +56,7 @@ pub(crate) fn copy_root(from: &Value, to: &mut Value, name: &str) {
     }
 }
 
-/// Removes null fields everywhere, and the empty label and annotation maps that typed objects do not keep.
+/// Removes null fields everywhere.
 pub(crate) fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -64,6 +64,25 @@ pub(crate) fn drop_nulls(value: &mut Value) {
             map.values_mut().for_each(drop_nulls);
         }
         Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+/// Removes the empty lists and free maps that typed objects do not keep. An empty struct, such as `emptyDir: {}`, has
+/// a meaning and stays.
+pub(crate) fn drop_empties(value: &mut Value) {
+    const FREE: [&str; 9] =
+        ["data", "stringData", "binaryData", "labels", "annotations", "matchLabels", "nodeSelector", "limits", "requests"];
+    match value {
+        Value::Object(map) => {
+            map.retain(|name, child| match child {
+                Value::Object(inner) => !(inner.is_empty() && FREE.contains(&name.as_str())),
+                Value::Array(items) => !items.is_empty() || matches!(name.as_str(), "rules" | "items"),
+                _ => true,
+            });
+            map.values_mut().for_each(drop_empties);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_empties),
         _ => {}
     }
 }

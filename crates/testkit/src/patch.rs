@@ -108,7 +108,7 @@ impl State {
             drop_nulls(&mut config);
         }
         meta_mut(&mut config).retain(|_, value| !value.is_null());
-        self.keep_applicable(request, &mut config);
+        keep_applicable(request, &mut config);
 
         let writer = self.writer(request);
         let Some(old) = self.history.get(&request.key()) else {
@@ -117,9 +117,7 @@ impl State {
             }
             let uid = meta(&config, "uid");
             if !uid.is_empty() {
-                let why = format!(
-                    "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-                );
+                let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
                 return Err(Failure::conflict(&resource, &request.name, &why));
             }
             let object = settle_apply(&Value::Null, &config, &resource, &writer, force)?;
@@ -128,20 +126,20 @@ impl State {
         let merged = settle_apply(&old, &config, &resource, &writer, force)?;
         Ok((200, self.finish_update(request, &old, merged, false)?))
     }
+}
 
-    /// What an apply cannot change through this subresource is not applied and not owned.
-    fn keep_applicable(&self, request: &WriteRequest, config: &mut Value) {
-        let Some(root) = config.as_object_mut() else { return };
-        if request.on_status() {
-            root.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
-            if request.resource.custom
-                && let Some(metadata) = root.get_mut("metadata").and_then(Value::as_object_mut)
-            {
-                metadata.retain(|name, _| matches!(name.as_str(), "name" | "namespace" | "uid" | "resourceVersion"));
-            }
-        } else if request.resource.status {
-            root.remove("status");
+/// What an apply cannot change through this subresource is not applied and not owned.
+fn keep_applicable(request: &WriteRequest, config: &mut Value) {
+    let Some(root) = config.as_object_mut() else { return };
+    if request.on_status() {
+        root.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
+        if request.resource.custom
+            && let Some(metadata) = root.get_mut("metadata").and_then(Value::as_object_mut)
+        {
+            metadata.retain(|name, _| matches!(name.as_str(), "name" | "namespace" | "uid" | "resourceVersion"));
         }
+    } else if request.resource.status {
+        root.remove("status");
     }
 }
 
@@ -150,7 +148,7 @@ fn strategic(value: &mut Value, patch: &Value, place: Place<'_>) {
     match (value, patch) {
         (Value::Object(map), Value::Object(changes)) => {
             if changes.get("$patch").is_some_and(|directive| directive == "replace") {
-                *map = changes.clone();
+                map.clone_from(changes);
                 map.remove("$patch");
                 return;
             }
@@ -166,7 +164,7 @@ fn strategic(value: &mut Value, patch: &Value, place: Place<'_>) {
             }
         }
         (Value::Array(items), Value::Array(changes)) => match place.list_shape() {
-            ListShape::Atomic => *items = changes.clone(),
+            ListShape::Atomic => items.clone_from(changes),
             shape => strategic_items(items, changes, &shape, place),
         },
         (value, change) => {

@@ -24,25 +24,17 @@ pub(crate) enum Route {
 
 /// Splits a path. `None` when it has no meaning for an API server.
 pub(crate) fn parse_path(path: &str) -> Option<Route> {
-    let parts: Vec<String> = path
-        .split('/')
-        .filter(|part| !part.is_empty())
-        .map(percent_decode)
-        .collect();
+    let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(percent_decode).collect();
     let words: Vec<&str> = parts.iter().map(String::as_str).collect();
     let (group, version, rest) = match words.as_slice() {
-        ["version" | "readyz" | "livez" | "healthz"] | ["api" | "apis"] | ["api", _] | ["apis", _] | ["apis", _, _] => {
+        ["version" | "readyz" | "livez" | "healthz" | "api" | "apis"] | ["api" | "apis", _] | ["apis", _, _] => {
             return Some(Route::Discovery(parts));
         }
         ["api", version, rest @ ..] => ("", *version, rest),
         ["apis", group, version, rest @ ..] => (*group, *version, rest),
         _ => return None,
     };
-    let mut target = Target {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        ..Target::default()
-    };
+    let mut target = Target { group: group.to_owned(), version: version.to_owned(), ..Target::default() };
     // `/namespaces/NAME` and its subresources are the namespace itself; anything else behind it is inside it.
     let rest = match rest {
         ["namespaces", name, inner @ ..] if !inner.is_empty() && !matches!(inner, ["status" | "finalize"]) => {
@@ -73,23 +65,16 @@ pub struct Query(BTreeMap<String, String>);
 
 impl Query {
     pub(crate) fn parse(query: Option<&str>) -> Self {
-        let pairs = query
-            .unwrap_or_default()
-            .split('&')
-            .filter(|pair| !pair.is_empty())
-            .map(|pair| {
-                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-                (percent_decode(name), percent_decode(value))
-            });
+        let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (percent_decode(name), percent_decode(value))
+        });
         Self(pairs.collect())
     }
 
     /// The option's value, if it was sent and is not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0
-            .get(name)
-            .map(String::as_str)
-            .filter(|value| !value.is_empty())
+        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
     /// Whether the option is sent as true.
@@ -111,15 +96,12 @@ fn percent_decode(text: &str) -> String {
             .then(|| text.get(index + 1..index + 3))
             .flatten()
             .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match escaped {
-            Some(byte) => {
-                decoded.push(byte);
-                index += 3;
-            }
-            None => {
-                decoded.push(if bytes[index] == b'+' { b' ' } else { bytes[index] });
-                index += 1;
-            }
+        if let Some(byte) = escaped {
+            decoded.push(byte);
+            index += 3;
+        } else {
+            decoded.push(if bytes[index] == b'+' { b' ' } else { bytes[index] });
+            index += 1;
         }
     }
     String::from_utf8_lossy(&decoded).into_owned()

@@ -22,11 +22,7 @@ pub(crate) enum View {
 
 impl View {
     pub(crate) fn from_accept(accept: &str) -> Self {
-        if accept.contains("as=PartialObjectMetadata") {
-            Self::MetadataOnly
-        } else {
-            Self::Whole
-        }
+        if accept.contains("as=PartialObjectMetadata") { Self::MetadataOnly } else { Self::Whole }
     }
 
     /// The object as this client sees it, in the version it asked for.
@@ -64,9 +60,7 @@ impl State {
     ) -> Result<Arc<Value>, Failure> {
         self.check_not_ahead(query)?;
         let revision = self.readable_revision(stale_at);
-        self.history
-            .get_at(key, revision)
-            .ok_or_else(|| Failure::not_found(resource, &key.name))
+        self.history.get_at(key, revision).ok_or_else(|| Failure::not_found(resource, &key.name))
     }
 
     fn check_not_ahead(&self, query: &Query) -> Result<(), Failure> {
@@ -90,8 +84,8 @@ impl State {
         let mut revision = self.readable_revision(stale_at);
         let mut from = None;
         if let Some(token) = query.get("continue") {
-            let (at, after) = read_token(token)
-                .ok_or_else(|| Failure::bad_request(format!("continue key is not valid: {token:?}")))?;
+            let (at, after) =
+                read_token(token).ok_or_else(|| Failure::bad_request(format!("continue key is not valid: {token:?}")))?;
             if at < self.history.horizon() {
                 return Err(Failure::expired(
                     "The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.",
@@ -102,9 +96,7 @@ impl State {
         } else if query.get("resourceVersionMatch") == Some("Exact") {
             let exact = revision_of(query)?.unwrap_or_default();
             if exact < self.history.horizon() {
-                return Err(Failure::expired(format!(
-                    "The resourceVersion for the provided list is too old: {exact}"
-                )));
+                return Err(Failure::expired(format!("The resourceVersion for the provided list is too old: {exact}")));
             }
             revision = exact;
         }
@@ -115,6 +107,9 @@ impl State {
             .filter(|(_, object)| selection.matches(object))
             .collect();
         let mut metadata = json!({ "resourceVersion": revision.to_string() });
+        if resource.custom && view == View::Whole {
+            metadata["continue"] = json!("");
+        }
         let limit = query.number("limit").and_then(|limit| usize::try_from(limit).ok());
         if let Some(limit) = limit.filter(|limit| *limit > 0 && chosen.len() > *limit) {
             let rest = chosen.split_off(limit);
@@ -125,10 +120,7 @@ impl State {
                 metadata["remainingItemCount"] = json!(rest.len());
             }
         }
-        let items: Vec<Value> = chosen
-            .iter()
-            .map(|(_, object)| shown_in_list(resource, view, object))
-            .collect();
+        let items: Vec<Value> = chosen.iter().map(|(_, object)| shown_in_list(resource, view, object)).collect();
         let (kind, api_version) = match view {
             View::Whole => (format!("{}List", resource.kind), resource.api_version()),
             View::MetadataOnly => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
@@ -155,10 +147,7 @@ fn shown_in_list(resource: &Resource, view: View, object: &Value) -> Value {
 pub(crate) fn revision_of(query: &Query) -> Result<Option<u64>, Failure> {
     match query.get("resourceVersion") {
         None => Ok(None),
-        Some(text) => text
-            .parse()
-            .map(Some)
-            .map_err(|_| Failure::bad_request(format!("invalid resource version {text:?}"))),
+        Some(text) => text.parse().map(Some).map_err(|_| Failure::bad_request(format!("invalid resource version {text:?}"))),
     }
 }
 
@@ -169,15 +158,14 @@ fn place(key: &ObjectKey) -> String {
 /// A token nobody is tempted to read: the revision and the last place, in hexadecimal.
 fn write_token(revision: u64, place: &str) -> String {
     let plain = format!("{revision}:{place}");
-    plain.bytes().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');
+    plain.bytes().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 fn read_token(token: &str) -> Option<(u64, String)> {
     let digits: Vec<char> = token.chars().collect();
-    let bytes: Option<Vec<u8>> = digits
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(&pair.iter().collect::<String>(), 16).ok())
-        .collect();
+    let bytes: Option<Vec<u8>> =
+        digits.chunks(2).map(|pair| u8::from_str_radix(&pair.iter().collect::<String>(), 16).ok()).collect();
     let plain = String::from_utf8(bytes?).ok()?;
     let (revision, place) = plain.split_once(':')?;
     Some((revision.parse().ok()?, place.to_owned()))

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Where the scale subresource of a custom resource finds its numbers.
 #[derive(Clone, Debug)]
-pub struct ScalePaths {
+pub(crate) struct ScalePaths {
     pub(crate) spec_replicas: Vec<String>,
     pub(crate) status_replicas: Vec<String>,
     pub(crate) selector: Option<Vec<String>>,
@@ -18,21 +18,21 @@ pub struct ScalePaths {
 /// One resource type.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each flag is an independent fact about a kind")]
-pub struct Resource {
+pub(crate) struct Resource {
     /// API group, empty for core.
-    pub group: String,
+    pub(crate) group: String,
     /// API version.
-    pub version: String,
+    pub(crate) version: String,
     /// Plural name, as in the URL.
-    pub plural: String,
+    pub(crate) plural: String,
     /// Kind.
-    pub kind: String,
+    pub(crate) kind: String,
     /// Whether objects live in namespaces.
-    pub namespaced: bool,
+    pub(crate) namespaced: bool,
     /// Whether /status exists.
-    pub status: bool,
+    pub(crate) status: bool,
     /// Whether /scale exists, and where its fields are.
-    pub scale: Option<ScalePaths>,
+    pub(crate) scale: Option<ScalePaths>,
     pub(crate) generation: bool,
     pub(crate) unconditional_update: bool,
     pub(crate) create_on_update: bool,
@@ -102,30 +102,18 @@ impl Resource {
     }
 
     /// `group/version`, or the version alone for core.
-    pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.clone()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
+    pub(crate) fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
     /// `plural.group` as messages name a resource.
     pub(crate) fn qualified(&self) -> String {
-        if self.group.is_empty() {
-            self.plural.clone()
-        } else {
-            format!("{}.{}", self.plural, self.group)
-        }
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
     /// `Kind.group` as validation messages name a kind.
     pub(crate) fn qualified_kind(&self) -> String {
-        if self.group.is_empty() {
-            self.kind.clone()
-        } else {
-            format!("{}.{}", self.kind, self.group)
-        }
+        if self.group.is_empty() { self.kind.clone() } else { format!("{}.{}", self.kind, self.group) }
     }
 }
 
@@ -137,9 +125,7 @@ pub(crate) struct Registry {
 
 impl Registry {
     pub(crate) fn built_in() -> Self {
-        let mut registry = Self {
-            resources: BTreeMap::new(),
-        };
+        let mut registry = Self { resources: BTreeMap::new() };
         for resource in built_in_resources() {
             registry.add(resource);
         }
@@ -147,11 +133,7 @@ impl Registry {
     }
 
     pub(crate) fn add(&mut self, resource: Resource) {
-        let key = (
-            resource.group.clone(),
-            resource.version.clone(),
-            resource.plural.clone(),
-        );
+        let key = (resource.group.clone(), resource.version.clone(), resource.plural.clone());
         self.resources.insert(key, Arc::new(resource));
     }
 
@@ -169,10 +151,7 @@ impl Registry {
     }
 
     pub(crate) fn by_kind(&self, group: &str, kind: &str) -> Option<Arc<Resource>> {
-        self.resources
-            .values()
-            .find(|resource| resource.group == group && resource.kind == kind)
-            .cloned()
+        self.resources.values().find(|resource| resource.group == group && resource.kind == kind).cloned()
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
@@ -183,79 +162,43 @@ impl Registry {
 fn built_in_resources() -> Vec<Resource> {
     let core = |plural, kind| Resource::built_in("", "v1", plural, kind);
     let apps = |plural, kind| Resource::built_in("apps", "v1", plural, kind);
-    let rbac = |plural, kind| {
-        Resource::built_in("rbac.authorization.k8s.io", "v1", plural, kind).creates_on_update()
-    };
+    let rbac = |plural, kind| Resource::built_in("rbac.authorization.k8s.io", "v1", plural, kind).creates_on_update();
     vec![
-        core("pods", "Pod")
-            .with_status()
-            .with_generation()
-            .gives_back_deleted(),
-        core("services", "Service")
-            .with_status()
-            .creates_on_update()
-            .gives_back_deleted(),
+        core("pods", "Pod").with_status().with_generation().gives_back_deleted(),
+        core("services", "Service").with_status().creates_on_update().gives_back_deleted(),
         core("configmaps", "ConfigMap"),
         core("secrets", "Secret"),
         core("events", "Event").creates_on_update(),
         core("endpoints", "Endpoints").creates_on_update(),
-        core("persistentvolumeclaims", "PersistentVolumeClaim")
-            .with_status()
-            .gives_back_deleted(),
-        core("persistentvolumes", "PersistentVolume")
-            .with_status()
-            .cluster_wide()
-            .gives_back_deleted(),
+        core("persistentvolumeclaims", "PersistentVolumeClaim").with_status().gives_back_deleted(),
+        core("persistentvolumes", "PersistentVolume").with_status().cluster_wide().gives_back_deleted(),
         core("serviceaccounts", "ServiceAccount").gives_back_deleted(),
-        core("namespaces", "Namespace")
-            .with_status()
-            .cluster_wide()
-            .gives_back_deleted(),
+        core("namespaces", "Namespace").with_status().cluster_wide().gives_back_deleted(),
         core("nodes", "Node").with_status().cluster_wide(),
-        apps("statefulsets", "StatefulSet")
-            .with_status()
-            .with_scale()
-            .with_generation(),
-        apps("deployments", "Deployment")
-            .with_status()
-            .with_scale()
-            .with_generation(),
-        apps("replicasets", "ReplicaSet")
-            .with_status()
-            .with_scale()
-            .with_generation(),
+        apps("statefulsets", "StatefulSet").with_status().with_scale().with_generation(),
+        apps("deployments", "Deployment").with_status().with_scale().with_generation(),
+        apps("replicasets", "ReplicaSet").with_status().with_scale().with_generation(),
         apps("daemonsets", "DaemonSet").with_status().with_generation(),
         apps("controllerrevisions", "ControllerRevision"),
-        Resource::built_in("batch", "v1", "jobs", "Job")
-            .with_status()
-            .with_generation(),
+        Resource::built_in("batch", "v1", "jobs", "Job").with_status().with_generation(),
         Resource::built_in("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
             .with_status()
             .with_generation()
             .needs_version(),
-        Resource::built_in("coordination.k8s.io", "v1", "leases", "Lease")
-            .needs_version()
-            .creates_on_update(),
+        Resource::built_in("coordination.k8s.io", "v1", "leases", "Lease").needs_version().creates_on_update(),
         Resource::built_in("events.k8s.io", "v1", "events", "Event").creates_on_update(),
         Resource::built_in("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice").with_generation(),
         Resource::built_in("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy").with_generation(),
-        Resource::built_in("storage.k8s.io", "v1", "storageclasses", "StorageClass")
-            .cluster_wide()
-            .gives_back_deleted(),
+        Resource::built_in("storage.k8s.io", "v1", "storageclasses", "StorageClass").cluster_wide().gives_back_deleted(),
         rbac("roles", "Role"),
         rbac("rolebindings", "RoleBinding"),
         rbac("clusterroles", "ClusterRole").cluster_wide(),
         rbac("clusterrolebindings", "ClusterRoleBinding").cluster_wide(),
-        Resource::built_in(
-            "apiextensions.k8s.io",
-            "v1",
-            "customresourcedefinitions",
-            "CustomResourceDefinition",
-        )
-        .with_status()
-        .with_generation()
-        .cluster_wide()
-        .needs_version(),
+        Resource::built_in("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition")
+            .with_status()
+            .with_generation()
+            .cluster_wide()
+            .needs_version(),
     ]
 }
 
@@ -281,9 +224,7 @@ pub(crate) fn from_definition(definition: &Value) -> Vec<Resource> {
                 unconditional_update: false,
                 create_on_update: false,
                 returns_deleted: false,
-                schema: version["schema"]
-                    .get("openAPIV3Schema")
-                    .map(|schema| Arc::new(schema.clone())),
+                schema: version["schema"].get("openAPIV3Schema").map(|schema| Arc::new(schema.clone())),
                 custom: true,
             }
         })
@@ -292,13 +233,9 @@ pub(crate) fn from_definition(definition: &Value) -> Vec<Resource> {
 
 fn scale_paths(scale: &Value) -> Option<ScalePaths> {
     let path = |name: &str| {
-        scale[name].as_str().map(|dotted| {
-            dotted
-                .split('.')
-                .filter(|part| !part.is_empty())
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        })
+        scale[name]
+            .as_str()
+            .map(|dotted| dotted.split('.').filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>())
     };
     Some(ScalePaths {
         spec_replicas: path("specReplicasPath")?,

@@ -25,7 +25,7 @@ pub(crate) fn view(resource: &Resource, paths: &ScalePaths, object: &Value) -> V
             .join(","),
     };
     // The built-in kinds begin with one replica when none are asked for.
-    let unset = if resource.custom { 0 } else { 1 };
+    let unset = i64::from(!resource.custom);
     json!({
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
@@ -51,7 +51,10 @@ pub(crate) fn adopt(paths: &ScalePaths, object: &Value, scale: &Value) -> Result
         return Err(Failure::new(
             422,
             "Invalid",
-            format!("Scale.autoscaling {:?} is invalid: spec.replicas: Invalid value: {replicas}: must be greater than or equal to 0", meta(object, "name")),
+            format!(
+                "Scale.autoscaling {:?} is invalid: spec.replicas: Invalid value: {replicas}: must be greater than or equal to 0",
+                meta(object, "name")
+            ),
         ));
     }
     let mut object = object.clone();

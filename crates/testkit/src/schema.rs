@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    failure::{FieldError, Failure},
+    failure::{Failure, FieldError},
     object::meta,
     registry::Resource,
 };
@@ -21,7 +21,9 @@ pub(crate) fn shape(resource: &Resource, object: &mut Value) {
             fill_defaults(place, value);
         }
     }
-    if !preserves(schema) && let Some(root) = object.as_object_mut() {
+    if !preserves(schema)
+        && let Some(root) = object.as_object_mut()
+    {
         root.retain(|name, _| {
             matches!(name.as_str(), "apiVersion" | "kind" | "metadata") || schema["properties"].get(name).is_some()
         });
@@ -30,7 +32,9 @@ pub(crate) fn shape(resource: &Resource, object: &mut Value) {
 
 /// Refuses what the schema does not allow, unless it was so before.
 pub(crate) fn admit(resource: &Resource, old: &Value, object: &Value) -> Result<(), Failure> {
-    let Some(schema) = resource.schema.as_deref() else { return Ok(()) };
+    let Some(schema) = resource.schema.as_deref() else {
+        return Ok(());
+    };
     let mut errors = Vec::new();
     for (name, place) in schema["properties"].as_object().into_iter().flatten() {
         if matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
@@ -45,11 +49,7 @@ pub(crate) fn admit(resource: &Resource, old: &Value, object: &Value) -> Result<
             errors.push(FieldError::required(name, ""));
         }
     }
-    if errors.is_empty() {
-        Ok(())
-    } else {
-        Err(Failure::invalid(resource, meta(object, "name"), &errors))
-    }
+    if errors.is_empty() { Ok(()) } else { Err(Failure::invalid(resource, meta(object, "name"), &errors)) }
 }
 
 fn preserves(schema: &Value) -> bool {
@@ -74,7 +74,9 @@ fn prune(schema: &Value, value: &mut Value) {
         }
         Value::Array(items) => {
             if let Some(item_schema) = schema.get("items") {
-                items.iter_mut().for_each(|item| prune(item_schema, item));
+                for item in items {
+                    prune(item_schema, item);
+                }
             }
         }
         _ => {}
@@ -85,9 +87,7 @@ fn fill_defaults(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(map) => {
             for (name, declared) in schema["properties"].as_object().into_iter().flatten() {
-                let missing = map
-                    .get(name)
-                    .is_none_or(|child| child.is_null() && declared["nullable"] != true);
+                let missing = map.get(name).is_none_or(|child| child.is_null() && declared["nullable"] != true);
                 if let Some(default) = declared.get("default")
                     && missing
                 {
@@ -110,7 +110,9 @@ fn fill_defaults(schema: &Value, value: &mut Value) {
         }
         Value::Array(items) => {
             if let Some(item_schema) = schema.get("items") {
-                items.iter_mut().for_each(|item| fill_defaults(item_schema, item));
+                for item in items {
+                    fill_defaults(item_schema, item);
+                }
             }
         }
         _ => {}
@@ -173,7 +175,9 @@ fn check_map(schema: &Value, old: Option<&Value>, map: &Map<String, Value>, path
 }
 
 fn check_bounds(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let mut refuse = |text: String| errors.push(FieldError::invalid(path, format!("Invalid value: {value}: {path} in body {text}")));
+    let mut refuse = |text: String| {
+        errors.push(FieldError::invalid(path, format!("Invalid value: {value}: {path} in body {text}")));
+    };
     if let Some(number) = value.as_f64() {
         if let Some(minimum) = schema["minimum"].as_f64()
             && number < minimum

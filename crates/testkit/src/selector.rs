@@ -66,20 +66,14 @@ fn parse_fields(text: &str, pod: bool) -> Result<Vec<FieldRequirement>, Failure>
         } else if let Some((path, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
             (path, value, true)
         } else {
-            return Err(Failure::bad_request(format!(
-                "invalid selector: {text:?}; can't understand {part:?}"
-            )));
+            return Err(Failure::bad_request(format!("invalid selector: {text:?}; can't understand {part:?}")));
         };
         let known = matches!(path, "metadata.name" | "metadata.namespace")
             || (pod && matches!(path, "spec.nodeName" | "status.phase" | "spec.schedulerName" | "status.podIP"));
         if !known {
             return Err(Failure::bad_request(format!("field label not supported: {path}")));
         }
-        requirements.push(FieldRequirement {
-            path: path.to_owned(),
-            value: value.to_owned(),
-            equal,
-        });
+        requirements.push(FieldRequirement { path: path.to_owned(), value: value.to_owned(), equal });
     }
     Ok(requirements)
 }
@@ -153,10 +147,7 @@ mod tests {
     use serde_json::json;
 
     fn chosen(selector: &str, labels: &Value) -> bool {
-        let selection = Selection {
-            labels: parse_labels(selector).unwrap(),
-            fields: Vec::new(),
-        };
+        let selection = Selection { labels: parse_labels(selector).unwrap(), fields: Vec::new() };
         selection.matches(&json!({"metadata": {"labels": labels}}))
     }
 

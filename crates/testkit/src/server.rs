@@ -19,17 +19,18 @@ use tokio::sync::watch;
 use tower::{BoxError, Service};
 
 use crate::{
-    calls::{Call, Outcome, access_of},
+    calls::{Call, Outcome, Verb, access_of},
     clock::Clock,
+    delete::DeleteOptions,
     discovery,
     dispatch::{Done, Request, verb_of},
     failure::Failure,
     faults::{Effect, Faults},
+    inspect::Store,
     path::{Query, Route, parse_path},
     read::View,
     registry::from_definition,
     state::{Answer, State},
-    store::ObjectKey,
     watch as watching,
 };
 
@@ -71,13 +72,8 @@ impl Default for FakeApiServer {
 impl FakeApiServer {
     /// An empty server with the namespaces `default` and `kube-system`.
     pub fn new() -> Self {
-        let shared = Shared {
-            state: Mutex::new(State::new()),
-            tick: watch::Sender::new(0),
-        };
-        Self {
-            shared: Arc::new(shared),
-        }
+        let shared = Shared { state: Mutex::new(State::new()), tick: watch::Sender::new(0) };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Serves a custom resource.
@@ -103,23 +99,24 @@ impl FakeApiServer {
         self
     }
 
-    /// A client of this server, with no retries of its own.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// A client of this server, with no retries of its own. Must be called inside a tokio runtime. To test a stack of
+    /// layers, put them around the server itself: it is a `tower::Service`.
     pub fn client(&self) -> Client {
         Client::new(self.clone(), "default")
     }
 
     /// Direct sight of the objects.
     pub fn store(&self) -> Store {
-        Store {
-            shared: Arc::clone(&self.shared),
-        }
+        Store { shared: Arc::clone(&self.shared) }
     }
 
     /// The fault script.
     pub fn faults(&self) -> Faults {
-        Faults {
-            shared: Arc::clone(&self.shared),
-        }
+        Faults { shared: Arc::clone(&self.shared) }
     }
 
     /// Where timestamps come from.
@@ -229,8 +226,10 @@ impl FakeApiServer {
             namespace: request.target.namespace.clone(),
             name: request.target.name.clone(),
             field_manager: request.query.get("fieldManager").map(str::to_owned),
-            dry_run: request.query.get("dryRun").is_some()
-                || request.body["dryRun"].as_array().is_some_and(|list| !list.is_empty()),
+            dry_run: match request.verb {
+                Verb::Delete | Verb::DeleteCollection => DeleteOptions::read(&request.body, &request.query).dry_run,
+                _ => request.query.get("dryRun") == Some("All"),
+            },
             content_type: request.content_type.clone(),
             query: request.query.clone(),
             body: request.body.clone(),
@@ -324,10 +323,7 @@ impl Service<http::Request<Body>> for FakeApiServer {
 }
 
 fn answered(code: u16, reason: &str) -> Outcome {
-    Outcome::Answered {
-        code,
-        reason: reason.to_owned(),
-    }
+    Outcome::Answered { code, reason: reason.to_owned() }
 }
 
 fn lost() -> BoxError {
@@ -346,83 +342,4 @@ fn refusal(failure: &Failure) -> Result<Response<ResponseBody>, BoxError> {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
     Ok(response)
-}
-
-/// Direct sight of, and access to, the stored objects, past every rule.
-#[derive(Clone)]
-pub struct Store {
-    shared: Arc<Shared>,
-}
-
-impl Store {
-    fn key(&self, kind: &str, namespace: &str, name: &str) -> Option<ObjectKey> {
-        let resource = self.shared.lock().registry.guess(kind)?;
-        Some(ObjectKey::new(&resource, namespace, name))
-    }
-
-    /// The object, by plural, `plural.group` or kind.
-    pub fn get(&self, kind: &str, namespace: &str, name: &str) -> Option<Value> {
-        let key = self.key(kind, namespace, name)?;
-        let object = self.shared.lock().history.get(&key)?;
-        Some((*object).clone())
-    }
-
-    /// The object as it was at a revision.
-    pub fn get_at(&self, kind: &str, namespace: &str, name: &str, revision: u64) -> Option<Value> {
-        let key = self.key(kind, namespace, name)?;
-        let object = self.shared.lock().history.get_at(&key, revision)?;
-        Some((*object).clone())
-    }
-
-    /// All objects of a kind, in all namespaces, by namespace and name.
-    pub fn list(&self, kind: &str) -> Vec<Value> {
-        let state = self.shared.lock();
-        let Some(resource) = state.registry.guess(kind) else { return Vec::new() };
-        let all = state.history.list_at(&resource, None, state.history.revision());
-        all.into_iter().map(|(_, object)| (*object).clone()).collect()
-    }
-
-    /// Every object with its key.
-    pub fn everything(&self) -> Vec<(ObjectKey, Value)> {
-        let state = self.shared.lock();
-        state.history.living().map(|(key, object)| (key.clone(), (**object).clone())).collect()
-    }
-
-    /// Writes an object as it is, without a single check; a new revision, and watchers see it. Returns what was
-    /// stored, or `None` when the object names no known kind or has no name.
-    pub fn put_raw(&self, mut object: Value) -> Option<Value> {
-        let mut state = self.shared.lock();
-        let resource = state.resource_of(&object)?;
-        let metadata = object["metadata"].as_object()?;
-        let word = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let key = ObjectKey::new(&resource, &word("namespace"), &word("name"));
-        if key.name.is_empty() {
-            return None;
-        }
-        if word("uid").is_empty() {
-            object["metadata"]["uid"] = Value::String(state.new_uid());
-        }
-        let written = state.commit(key, Some(object));
-        drop(state);
-        self.shared.wake();
-        Some((*written).clone())
-    }
-
-    /// Changes an object in place without a single check. Returns what was stored.
-    pub fn edit(&self, kind: &str, namespace: &str, name: &str, change: impl FnOnce(&mut Value)) -> Option<Value> {
-        let mut object = self.get(kind, namespace, name)?;
-        change(&mut object);
-        self.put_raw(object)
-    }
-
-    /// Removes an object at once, finalizers or not. Returns what was there.
-    pub fn remove(&self, kind: &str, namespace: &str, name: &str) -> Option<Value> {
-        let key = self.key(kind, namespace, name)?;
-        let mut state = self.shared.lock();
-        let object = state.history.get(&key)?;
-        state.commit(key, None);
-        drop(state);
-        self.shared.wake();
-        Some((*object).clone())
-    }
 }

@@ -48,7 +48,9 @@ impl State {
     }
 
     pub(crate) fn plant_namespace(&mut self, name: &str) {
-        let Some(resource) = self.registry.find("", "v1", "namespaces") else { return };
+        let Some(resource) = self.registry.find("", "v1", "namespaces") else {
+            return;
+        };
         let key = ObjectKey::new(&resource, "", name);
         if self.history.get(&key).is_some() {
             return;
@@ -115,7 +117,9 @@ impl State {
     }
 
     pub(crate) fn namespace_exists(&self, name: &str) -> bool {
-        let Some(resource) = self.registry.find("", "v1", "namespaces") else { return false };
+        let Some(resource) = self.registry.find("", "v1", "namespaces") else {
+            return false;
+        };
         self.history.get(&ObjectKey::new(&resource, "", name)).is_some()
     }
 

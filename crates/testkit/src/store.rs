@@ -3,10 +3,7 @@
 //! The store only keeps history; what may be written is decided before `commit`. Nothing is ever forgotten, so that a
 //! list can be answered as of any revision; `horizon` says which revisions a client may still ask for.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 
@@ -100,12 +97,7 @@ impl History {
     }
 
     /// All objects of a resource as of `revision`, in key order, optionally in one namespace.
-    pub(crate) fn list_at(
-        &self,
-        resource: &Resource,
-        namespace: Option<&str>,
-        revision: u64,
-    ) -> Vec<(ObjectKey, Arc<Value>)> {
+    pub(crate) fn list_at(&self, resource: &Resource, namespace: Option<&str>, revision: u64) -> Vec<(ObjectKey, Arc<Value>)> {
         let from = ObjectKey::new(resource, namespace.unwrap_or_default(), "");
         self.objects
             .range(from..)
@@ -117,9 +109,7 @@ impl History {
 
     /// Every living object.
     pub(crate) fn living(&self) -> impl Iterator<Item = (&ObjectKey, &Arc<Value>)> {
-        self.objects
-            .iter()
-            .filter_map(|(key, versions)| Some((key, versions.last()?.object.as_ref()?)))
+        self.objects.iter().filter_map(|(key, versions)| Some((key, versions.last()?.object.as_ref()?)))
     }
 
     /// Changes with a revision above `after`.
@@ -141,17 +131,9 @@ impl History {
             (None, Some(object)) => Arc::new(with_revision(object.as_ref().clone(), revision)),
             (None, None) => Arc::new(Value::Null),
         };
-        let version = Version {
-            revision,
-            object: after.clone(),
-        };
+        let version = Version { revision, object: after.clone() };
         self.objects.entry(key.clone()).or_default().push(version);
-        self.log.push(Change {
-            revision,
-            key,
-            before,
-            after,
-        });
+        self.log.push(Change { revision, key, before, after });
         answer
     }
 }
@@ -180,11 +162,7 @@ mod tests {
         history.commit(key("b"), Some(json!({"metadata": {"name": "b"}})));
         history.commit(key("a"), None);
         let names = |revision| {
-            history
-                .list_at(&resource, Some("default"), revision)
-                .into_iter()
-                .map(|(key, _)| key.name)
-                .collect::<Vec<_>>()
+            history.list_at(&resource, Some("default"), revision).into_iter().map(|(key, _)| key.name).collect::<Vec<_>>()
         };
         assert_eq!(names(middle), ["a"]);
         assert_eq!(names(middle + 1), ["a", "b"]);

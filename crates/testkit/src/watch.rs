@@ -24,9 +24,9 @@ use crate::{
 };
 
 /// How often the server bookmarks an otherwise silent stream.
-const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 /// How long a watch lasts when the client does not say.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
 
 /// What one client follows.
 #[derive(Debug)]
@@ -88,10 +88,7 @@ impl State {
         match asked {
             Some(from) if from > 0 && !initial => {
                 if from < self.history.horizon() {
-                    let failure = Failure::expired(format!(
-                        "too old resource version: {from} ({})",
-                        self.history.horizon()
-                    ));
+                    let failure = Failure::expired(format!("too old resource version: {from} ({})", self.history.horizon()));
                     subscription.queue.push_back(Step::Send(json!({ "type": "ERROR", "object": failure.body() })));
                     subscription.queue.push_back(Step::Close);
                 }
@@ -153,16 +150,13 @@ impl Subscription {
     /// Takes over what has happened since, as far as the script lets it show.
     fn advance(&mut self, state: &mut State) {
         let limit = state.readable_revision(None);
-        let changes: Vec<Change> = state
-            .history
-            .changes_after(self.cursor)
-            .iter()
-            .take_while(|change| change.revision <= limit)
-            .cloned()
-            .collect();
+        let changes: Vec<Change> =
+            state.history.changes_after(self.cursor).iter().take_while(|change| change.revision <= limit).cloned().collect();
         for change in changes {
             self.cursor = change.revision;
-            let Some((kind, object)) = self.translate(&change) else { continue };
+            let Some((kind, object)) = self.translate(&change) else {
+                continue;
+            };
             let name = meta(&object, "name").to_owned();
             let event = self.event(kind, &object);
             match state.script.effect_on_event(&self.resource.plural, &name, kind) {

@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 
 use crate::{
     apply::managers::{Writer, settle_update},
-    failure::{FieldError, Failure},
+    defaults,
+    failure::{Failure, FieldError},
     meta::{check_name_in_url, check_type, keep_system_fields, metadata_errors, settle_namespace, update_errors},
-    object::{copy_root, drop_nulls, finalizers, is_deleting, meta, meta_mut, tidy_meta},
+    object::{copy_root, drop_empties, drop_nulls, finalizers, is_deleting, meta, meta_mut, tidy_meta},
     registry::Resource,
     schema,
     state::State,
@@ -41,11 +42,7 @@ pub(crate) type Written = Result<Arc<Value>, Failure>;
 
 impl State {
     pub(crate) fn writer(&self, request: &WriteRequest) -> Writer {
-        Writer {
-            manager: request.manager.clone(),
-            subresource: request.subresource.clone(),
-            now: self.now(),
-        }
+        Writer { manager: request.manager.clone(), subresource: request.subresource.clone(), now: self.now() }
     }
 
     /// POST on a collection.
@@ -58,11 +55,7 @@ impl State {
             meta_mut(&mut object).insert("name".to_owned(), json!(name));
         }
         if !meta(&object, "resourceVersion").is_empty() {
-            return Err(Failure::new(
-                500,
-                "",
-                "resourceVersion should not be set on objects to be created",
-            ));
+            return Err(Failure::new(500, "", "resourceVersion should not be set on objects to be created"));
         }
         self.insert(request, object, true)
     }
@@ -72,9 +65,7 @@ impl State {
         let resource = Arc::clone(&request.resource);
         if resource.namespaced && !self.namespace_exists(&request.namespace) {
             let namespaces = self.registry.find("", "v1", "namespaces");
-            return Err(namespaces.map_or_else(Failure::no_such_path, |kind| {
-                Failure::not_found(&kind, &request.namespace)
-            }));
+            return Err(namespaces.map_or_else(Failure::no_such_path, |kind| Failure::not_found(&kind, &request.namespace)));
         }
         let name = meta(&object, "name").to_owned();
         let metadata = meta_mut(&mut object);
@@ -93,6 +84,7 @@ impl State {
             root.remove("status");
         }
         normalise(&resource, &mut object);
+        defaults::give_address(&resource, &mut object, self.history.revision());
         initial_status(&resource, &mut object);
         let errors = metadata_errors(&resource, &object);
         if !errors.is_empty() {
@@ -139,10 +131,7 @@ impl State {
             return Err(uid_conflict(&resource, &request.name, uid, meta(&old, "uid")));
         }
         if meta(&object, "resourceVersion").is_empty() && !resource.unconditional_update {
-            let error = FieldError::invalid(
-                "metadata.resourceVersion",
-                "Invalid value: 0: must be specified for an update",
-            );
+            let error = FieldError::invalid("metadata.resourceVersion", "Invalid value: 0: must be specified for an update");
             return Err(Failure::invalid(&resource, &request.name, &[error]));
         }
         Ok((200, self.finish_update(request, &old, object, true)?))
@@ -155,6 +144,7 @@ impl State {
         if !version.is_empty() && version != meta(old, "resourceVersion") {
             return Err(Failure::modified(&resource, &request.name));
         }
+        keep_address(&resource, old, &mut new);
         normalise(&resource, &mut new);
         keep_system_fields(old, &mut new);
         separate(request, old, &mut new);
@@ -182,7 +172,7 @@ impl State {
             return Ok(Arc::new(new));
         }
         // A write that changes nothing is not a new revision.
-        if new == **old {
+        if new == **old || without_times(&new) == without_times(old) {
             return Ok(Arc::clone(old));
         }
         Ok(self.commit(request.key(), Some(new)))
@@ -202,11 +192,26 @@ pub(crate) fn grace(object: &Value) -> u64 {
 pub(crate) fn normalise(resource: &Resource, object: &mut Value) {
     if !resource.custom {
         drop_nulls(object);
+        drop_empties(object);
     }
     tidy_meta(object);
     schema::shape(resource, object);
+    defaults::fill(resource, object);
     if resource.plural == "secrets" {
         fold_string_data(object);
+    }
+}
+
+/// A Service keeps its address when an update does not speak of it.
+fn keep_address(resource: &Resource, old: &Value, new: &mut Value) {
+    if resource.group.is_empty() && resource.plural == "services" && new["spec"].is_object() {
+        for name in ["clusterIP", "clusterIPs"] {
+            if new["spec"].get(name).is_none_or(Value::is_null)
+                && let Some(known) = old["spec"].get(name)
+            {
+                new["spec"][name] = known.clone();
+            }
+        }
     }
 }
 
@@ -238,6 +243,16 @@ fn separate(request: &WriteRequest, old: &Value, new: &mut Value) {
     } else if request.resource.status {
         copy_root(old, new, "status");
     }
+}
+
+/// The object without the times of its managers, which alone do not make a new revision.
+fn without_times(object: &Value) -> Value {
+    let mut object = object.clone();
+    let owners = object["metadata"]["managedFields"].as_array_mut();
+    for owner in owners.into_iter().flatten().filter_map(Value::as_object_mut) {
+        owner.remove("time");
+    }
+    object
 }
 
 /// Whether anything outside metadata and status differs.
@@ -301,7 +316,9 @@ fn initial_status(resource: &Resource, object: &mut Value) {
 
 /// `stringData` is write-only: its values go into `data`.
 fn fold_string_data(object: &mut Value) {
-    let Some(Value::Object(plain)) = object.as_object_mut().and_then(|root| root.remove("stringData")) else { return };
+    let Some(Value::Object(plain)) = object.as_object_mut().and_then(|root| root.remove("stringData")) else {
+        return;
+    };
     for (name, value) in plain {
         let bytes = value.as_str().unwrap_or_default().as_bytes().to_vec();
         object["data"][name] = json!(k8s_openapi::ByteString(bytes));

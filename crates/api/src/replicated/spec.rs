@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::status::ReplicatedStatefulSetStatus;
 
 /// What the user asks for.
+#[expect(clippy::duplicated_attributes, reason = "each printer column repeats its type")]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[kube(
     group = "clusterlabs.org",
@@ -30,15 +31,31 @@ use super::status::ReplicatedStatefulSetStatus;
         status_replicas_path = ".status.replicas",
         label_selector_path = ".status.selector"
     ),
-    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].status"),
-    printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].reason"),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].status"
+    ),
+    printcolumn(
+        name = "Status",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].reason"
+    ),
     printcolumn(name = "Replicas", type_ = "integer", json_path = ".status.replicas"),
     printcolumn(name = "Primaries", type_ = "string", json_path = ".status.members.primary", priority = 1),
-    printcolumn(name = "Clustering", type_ = "string", json_path = ".status.conditions[?(@.type=='ClusteringActive')].status"),
-    printcolumn(name = "Reconcile", type_ = "string", json_path = ".status.conditions[?(@.type=='ReconciliationActive')].status"),
+    printcolumn(
+        name = "Clustering",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='ClusteringActive')].status"
+    ),
+    printcolumn(
+        name = "Reconcile",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='ReconciliationActive')].status"
+    ),
     printcolumn(name = "Message", type_ = "string", json_path = ".status.reason", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    validation = "size(self.metadata.name) <= 48"
+    validation = ("size(self.metadata.name) <= 48", "metadata.name may have at most 48 characters: pods and their labels are named after it")
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(

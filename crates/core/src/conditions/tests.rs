@@ -27,21 +27,10 @@ fn all_types_are_present_in_one_order() {
     let types: Vec<&str> = built.iter().map(|one| one.type_.as_str()).collect();
     assert_eq!(
         types,
-        [
-            "Ready",
-            "Available",
-            "Progressing",
-            "Stalled",
-            "ReconciliationActive",
-            "ClusteringActive",
-            "Managed",
-            "Healthy"
-        ]
+        ["Ready", "Available", "Progressing", "Stalled", "ReconciliationActive", "ClusteringActive", "Managed", "Healthy"]
     );
     assert!(
-        built
-            .iter()
-            .all(|one| one.status == "Unknown" && one.reason == "NotObserved" && one.observed_generation == Some(7))
+        built.iter().all(|one| one.status == "Unknown" && one.reason == "NotObserved" && one.observed_generation == Some(7))
     );
 }
 

@@ -56,10 +56,7 @@ fn values_may_be_empty_and_have_no_prefix() {
     assert_eq!(check_value(""), Ok(()));
     assert_eq!(check_value("v1.2_3-x"), Ok(()));
     assert_eq!(check_value("a/b").unwrap_err().offset, 1);
-    assert_eq!(
-        check_value("-1").unwrap_err().to_string(),
-        "expected a letter or a digit at character 1"
-    );
+    assert_eq!(check_value("-1").unwrap_err().to_string(), "expected a letter or a digit at character 1");
 }
 
 #[test]

@@ -45,10 +45,7 @@ fn longer_name_is_refused_with_the_bound_and_the_reason() {
 #[case("shöp")]
 #[case("shop_1")]
 fn name_that_no_service_may_have_is_refused(#[case] name: &str) {
-    assert_eq!(
-        ReplicatedNames::new(name),
-        Err(InvalidName::NotAServiceName { name: name.to_owned() })
-    );
+    assert_eq!(ReplicatedNames::new(name), Err(InvalidName::NotAServiceName { name: name.to_owned() }));
 }
 
 #[rstest]

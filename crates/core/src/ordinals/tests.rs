@@ -43,10 +43,7 @@ fn pod_of_another_set_has_no_ordinal_here() {
 #[test]
 fn invalid_ordinal_says_what_was_expected() {
     let error = "+7".parse::<Ordinal>().unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "\"+7\" is no ordinal: expected a whole number from 0 to 65535 without leading zeros"
-    );
+    assert_eq!(error, "\"+7\" is no ordinal: expected a whole number from 0 to 65535 without leading zeros");
     assert!("".parse::<Ordinal>().is_err());
     assert_eq!("0".parse(), Ok(Ordinal::new(0)));
 }
@@ -100,10 +97,7 @@ fn every_replica_count_fits() {
 #[test]
 fn layout_prints_its_slots_only_if_there_are_any() {
     assert_eq!(Layout::plain(3).to_string(), "3 replicas");
-    assert_eq!(
-        Layout::with_slots(3, Ordinals::from([1])).to_string(),
-        "3 replicas, delete slots [1]"
-    );
+    assert_eq!(Layout::with_slots(3, Ordinals::from([1])).to_string(), "3 replicas, delete slots [1]");
 }
 
 fn ordinals() -> impl Strategy<Value = Ordinals> {

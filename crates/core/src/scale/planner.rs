@@ -43,21 +43,8 @@ pub struct Scale {
 impl Scale {
     /// Whether there is nothing to do and nothing to wait for.
     pub fn is_empty(&self) -> bool {
-        let Self {
-            direction: _,
-            prepare,
-            start,
-            keep,
-            cancel,
-            replace,
-            write,
-            held,
-        } = self;
-        [prepare, start, keep, cancel, replace]
-            .iter()
-            .all(|ordinals| ordinals.is_empty())
-            && write.is_none()
-            && held.is_empty()
+        let Self { direction: _, prepare, start, keep, cancel, replace, write, held } = self;
+        [prepare, start, keep, cancel, replace].iter().all(|ordinals| ordinals.is_empty()) && write.is_none() && held.is_empty()
     }
 }
 
@@ -214,9 +201,7 @@ fn scale_in(view: &View, limits: &Limits, members: &Ordinals, leaving: &Ordinals
             (Drain::Draining, _) => None,
             (Drain::Unknown, _) => Some(Hold::ProgressUnknown),
             // The guard is named before the parallelism: it may need a person, a place does not.
-            (Drain::NotStarted, _) if more == 0 => Some(Hold::Guarded {
-                because: limits.guard.because().to_owned(),
-            }),
+            (Drain::NotStarted, _) if more == 0 => Some(Hold::Guarded { because: limits.guard.because().to_owned() }),
             (Drain::NotStarted, _) if places == 0 => Some(Hold::NoPlace { parallelism }),
             (Drain::NotStarted, _) => {
                 places -= 1;

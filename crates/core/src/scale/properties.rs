@@ -27,11 +27,7 @@ fn drains() -> impl Strategy<Value = BTreeMap<Ordinal, Drain>> {
         1 => Just(None),
     ];
     vec(drain, 14).prop_map(|drains| {
-        (0..)
-            .map(Ordinal::new)
-            .zip(drains)
-            .filter_map(|(ordinal, drain)| drain.map(|drain| (ordinal, drain)))
-            .collect()
+        (0..).map(Ordinal::new).zip(drains).filter_map(|(ordinal, drain)| drain.map(|drain| (ordinal, drain))).collect()
     })
 }
 
@@ -39,9 +35,7 @@ fn drains() -> impl Strategy<Value = BTreeMap<Ordinal, Drain>> {
 fn busy(view: &View) -> u16 {
     let strays = view.drains.keys().copied();
     let everybody: Ordinals = view.actual.members().iter().chain(strays).collect();
-    let busy = everybody
-        .iter()
-        .filter(|ordinal| !matches!(view.drain(*ordinal), Drain::NotStarted | Drain::Finished));
+    let busy = everybody.iter().filter(|ordinal| !matches!(view.drain(*ordinal), Drain::NotStarted | Drain::Finished));
     u16::try_from(busy.count()).unwrap()
 }
 

@@ -71,19 +71,9 @@ impl World {
         let desired = dice.layout(slotted, floor);
         let mut truth = View::at_rest(actual, desired);
         truth.prepared = (0..20).filter(|_| dice.chance(70)).collect();
-        let limits = Limits {
-            scale_in_parallelism: dice.parallelism(),
-            scale_out_parallelism: dice.parallelism(),
-            guard: Guard::Open,
-        };
-        Self {
-            dice,
-            slotted,
-            floor,
-            limits,
-            truth,
-            called_off: Ordinals::new(),
-        }
+        let limits =
+            Limits { scale_in_parallelism: dice.parallelism(), scale_out_parallelism: dice.parallelism(), guard: Guard::Open };
+        Self { dice, slotted, floor, limits, truth, called_off: Ordinals::new() }
     }
 
     fn count(&self, wanted: Drain) -> u16 {
@@ -187,10 +177,8 @@ impl World {
 
     /// One pass of an operator; tells whether it had nothing to do.
     fn pass(&mut self, undisturbed: bool) -> bool {
-        self.limits.guard = Guard::AtMost {
-            more: self.count(Drain::NotStarted).saturating_sub(self.floor),
-            because: "the floor".to_owned(),
-        };
+        self.limits.guard =
+            Guard::AtMost { more: self.count(Drain::NotStarted).saturating_sub(self.floor), because: "the floor".to_owned() };
         let busy = self.count(Drain::Draining);
         let scale = if undisturbed {
             plan(&self.truth, &self.limits)
@@ -206,10 +194,7 @@ impl World {
             draining <= parallelism || draining <= busy && scale.start.is_empty(),
             "{draining} drain, {busy} before, at most {parallelism} may"
         );
-        assert!(
-            scale.start.is_empty() || self.count(Drain::NotStarted) >= self.floor,
-            "below the floor"
-        );
+        assert!(scale.start.is_empty() || self.count(Drain::NotStarted) >= self.floor, "below the floor");
         scale.is_empty()
     }
 
@@ -231,14 +216,9 @@ impl World {
         for _ in 0..400 {
             passes += 1;
             if self.pass(true) {
-                let View {
-                    actual, desired, drains, ..
-                } = &self.truth;
+                let View { actual, desired, drains, .. } = &self.truth;
                 assert_eq!(actual, desired, "the end is not what is wanted");
-                assert!(
-                    drains.values().all(|drain| *drain == Drain::NotStarted),
-                    "a member was left half drained: {drains:?}"
-                );
+                assert!(drains.values().all(|drain| *drain == Drain::NotStarted), "a member was left half drained: {drains:?}");
                 return passes;
             }
             self.live();

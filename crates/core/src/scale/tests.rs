@@ -17,8 +17,7 @@ fn limits(scale_in: u16, scale_out: u16) -> Limits {
 
 fn view(actual: Layout, desired: Layout, drains: &[(u16, Drain)]) -> View {
     let mut view = View::at_rest(actual, desired);
-    view.drains
-        .extend(drains.iter().map(|(number, drain)| (Ordinal::new(*number), *drain)));
+    view.drains.extend(drains.iter().map(|(number, drain)| (Ordinal::new(*number), *drain)));
     view
 }
 
@@ -83,10 +82,7 @@ fn finished_member_names_the_highest_that_it_waits_for() {
 
 #[test]
 fn drained_member_that_is_gone_is_prepared_and_not_replaced() {
-    let scale = plan(
-        &view(Layout::plain(2), Layout::plain(3), &[(2, Drain::Finished)]),
-        &limits(1, 1),
-    );
+    let scale = plan(&view(Layout::plain(2), Layout::plain(3), &[(2, Drain::Finished)]), &limits(1, 1));
     assert!(scale.replace.is_empty());
     assert_eq!(scale.prepare, Ordinals::from([2]));
 }
@@ -118,14 +114,7 @@ fn draining_member_that_is_wanted_again_is_called_off_and_holds_its_place() {
 
 #[test]
 fn finished_member_that_is_wanted_again_is_replaced_in_its_place() {
-    let scale = plan(
-        &view(
-            Layout::plain(4),
-            Layout::plain(4),
-            &[(3, Drain::Finished), (2, Drain::Draining)],
-        ),
-        &limits(2, 2),
-    );
+    let scale = plan(&view(Layout::plain(4), Layout::plain(4), &[(3, Drain::Finished), (2, Drain::Draining)]), &limits(2, 2));
     assert_eq!(scale.replace, Ordinals::from([3]));
     assert_eq!(scale.cancel, Ordinals::from([2]));
     assert_eq!(scale.write, None);
@@ -142,10 +131,7 @@ fn member_that_was_not_observed_is_neither_started_nor_removed_and_holds_a_place
     assert_eq!(scale.write, None);
 
     view.drains.insert(Ordinal::new(0), Drain::Unknown);
-    assert!(
-        plan(&view, &limits(2, 1)).start.is_empty(),
-        "a wanted member may be draining too"
-    );
+    assert!(plan(&view, &limits(2, 1)).start.is_empty(), "a wanted member may be draining too");
 }
 
 #[rstest]
@@ -154,13 +140,7 @@ fn member_that_was_not_observed_is_neither_started_nor_removed_and_holds_a_place
 #[case(2, &[4, 5])]
 #[case(9, &[3, 4, 5])]
 fn guard_bounds_the_drains_that_start(#[case] more: u16, #[case] started: &[u16]) {
-    let limits = Limits {
-        guard: Guard::AtMost {
-            more,
-            because: "3 stores must stay up".to_owned(),
-        },
-        ..limits(3, 1)
-    };
+    let limits = Limits { guard: Guard::AtMost { more, because: "3 stores must stay up".to_owned() }, ..limits(3, 1) };
     let scale = plan(&view(Layout::plain(6), Layout::plain(1), &[]), &limits);
     assert_eq!(scale.start, started.iter().copied().collect());
     if more < 3 {
@@ -171,13 +151,7 @@ fn guard_bounds_the_drains_that_start(#[case] more: u16, #[case] started: &[u16]
 
 #[test]
 fn closed_guard_does_not_stop_a_finished_member_from_leaving() {
-    let limits = Limits {
-        guard: Guard::AtMost {
-            more: 0,
-            because: "3 stores must stay up".to_owned(),
-        },
-        ..limits(3, 1)
-    };
+    let limits = Limits { guard: Guard::AtMost { more: 0, because: "3 stores must stay up".to_owned() }, ..limits(3, 1) };
     let scale = plan(&view(Layout::plain(4), Layout::plain(2), &[(3, Drain::Finished)]), &limits);
     assert_eq!(scale.write, Some(Layout::plain(3)));
 }
@@ -277,24 +251,14 @@ fn filled_slot_comes_back_before_the_spare_member_leaves() {
     view.prepared = Ordinals::from([1]);
     assert_eq!(plan(&view, &Limits::default()).write, Some(Layout::plain(4)));
     view.actual = Layout::plain(4);
-    assert!(
-        plan(&view, &Limits::default()).start.is_empty(),
-        "the new member was not observed yet and holds the only place"
-    );
+    assert!(plan(&view, &Limits::default()).start.is_empty(), "the new member was not observed yet and holds the only place");
     view.drains.insert(Ordinal::new(1), Drain::NotStarted);
-    assert_eq!(
-        plan(&view, &Limits::default()).start,
-        Ordinals::from([3]),
-        "now 3 is too many"
-    );
+    assert_eq!(plan(&view, &Limits::default()).start, Ordinals::from([3]), "now 3 is too many");
 }
 
 #[test]
 fn drain_without_a_pod_is_kept_and_holds_a_place() {
-    let scale = plan(
-        &view(Layout::plain(4), Layout::plain(2), &[(7, Drain::Draining)]),
-        &limits(1, 1),
-    );
+    let scale = plan(&view(Layout::plain(4), Layout::plain(2), &[(7, Drain::Draining)]), &limits(1, 1));
     assert_eq!(scale.keep, Ordinals::from([7]));
     assert!(scale.start.is_empty());
 }
@@ -312,16 +276,10 @@ fn members_that_hold_nothing_leave_and_come_at_once() {
 #[test]
 fn every_hold_reads_as_a_sentence_about_a_member() {
     let parallelism = NonZeroU16::MIN;
-    let said: Vec<String> = [Hold::OutFirst, Hold::NoPlace { parallelism }, Hold::ProgressUnknown]
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let said: Vec<String> =
+        [Hold::OutFirst, Hold::NoPlace { parallelism }, Hold::ProgressUnknown].iter().map(ToString::to_string).collect();
     assert_eq!(
         said,
-        [
-            "waits until the missing members are added",
-            "waits for a place, at most 1 may be under way",
-            "could not be observed"
-        ]
+        ["waits until the missing members are added", "waits for a place, at most 1 may be under way", "could not be observed"]
     );
 }

@@ -42,13 +42,7 @@ impl View {
     /// A view in which no member drains, nothing is prepared and nobody is joining.
     pub fn at_rest(actual: Layout, desired: Layout) -> Self {
         let drains = actual.members().iter().map(|ordinal| (ordinal, Drain::NotStarted)).collect();
-        Self {
-            actual,
-            desired,
-            drains,
-            prepared: Ordinals::new(),
-            joining: Ordinals::new(),
-        }
+        Self { actual, desired, drains, prepared: Ordinals::new(), joining: Ordinals::new() }
     }
 
     /// A view for members that hold nothing: whoever is to leave may leave at once, and whoever is
@@ -73,11 +67,7 @@ impl View {
     /// How many places of the scale-in are taken: everybody who drains or may be draining,
     /// wanted or not, with or without a pod.
     pub(super) fn places_taken(&self, members: &Ordinals) -> u16 {
-        let told = self
-            .drains
-            .values()
-            .filter(|drain| matches!(drain, Drain::Draining | Drain::Unknown))
-            .count();
+        let told = self.drains.values().filter(|drain| matches!(drain, Drain::Draining | Drain::Unknown)).count();
         let untold = members.iter().filter(|ordinal| !self.drains.contains_key(ordinal)).count();
         u16::try_from(told + untold).unwrap_or(u16::MAX)
     }
@@ -129,10 +119,6 @@ pub struct Limits {
 /// One at a time and no guard: what an absent scale policy means.
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            scale_in_parallelism: NonZeroU16::MIN,
-            scale_out_parallelism: NonZeroU16::MIN,
-            guard: Guard::Open,
-        }
+        Self { scale_in_parallelism: NonZeroU16::MIN, scale_out_parallelism: NonZeroU16::MIN, guard: Guard::Open }
     }
 }

@@ -13,8 +13,9 @@
 //! ```
 //!
 //! Blanks, tabs and line ends may stand between any two words. `in` and `notin` are ordinary words
-//! where a key or a value is expected. A list of values may contain the empty value (`(,a)`), but
-//! `()` is a mistake.
+//! where a key or a value is expected. A value that is left out of a list is the empty value: `()`
+//! holds just that, and `(,a)` holds it beside `a`. We are more lenient than kubectl in one corner:
+//! it refuses two commas before the closing parenthesis, and `(a,,)` means `(a,)` here.
 
 mod parse;
 mod requirement;

@@ -29,11 +29,7 @@ impl InvalidSelector {
 impl fmt::Display for InvalidSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Tabs and line ends would carry the caret away from its place.
-        let line: String = self
-            .input
-            .chars()
-            .map(|character| if character.is_control() { ' ' } else { character })
-            .collect();
+        let line: String = self.input.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
         writeln!(f, "the label selector cannot be read: expected {}", self.expected)?;
         writeln!(f, "  {line}")?;
         write!(f, "  {:>width$}", "^", width = self.position + 1)
@@ -98,11 +94,7 @@ fn tokens(input: &str) -> Vec<Token> {
             (Sign::Word, rest.find(ends_word).unwrap_or(rest.len()))
         };
         let (text, remaining) = rest.split_at(length);
-        tokens.push(Token {
-            sign,
-            position,
-            text: text.to_owned(),
-        });
+        tokens.push(Token { sign, position, text: text.to_owned() });
         if sign == Sign::End {
             return tokens;
         }
@@ -113,10 +105,7 @@ fn tokens(input: &str) -> Vec<Token> {
 
 /// Reads a selector.
 pub(super) fn parse(input: &str) -> Result<Vec<Requirement>, InvalidSelector> {
-    let mut reader = Reader {
-        input,
-        tokens: tokens(input).into_iter().peekable(),
-    };
+    let mut reader = Reader { input, tokens: tokens(input).into_iter().peekable() };
     let mut requirements = Vec::new();
     if reader.sign() == Sign::End {
         return Ok(requirements);
@@ -160,11 +149,7 @@ impl Reader<'_> {
     }
 
     fn mistake(&self, position: usize, expected: impl Into<String>) -> InvalidSelector {
-        InvalidSelector {
-            input: self.input.to_owned(),
-            position,
-            expected: expected.into(),
-        }
+        InvalidSelector { input: self.input.to_owned(), position, expected: expected.into() }
     }
 
     fn requirement(&mut self) -> Result<Requirement, InvalidSelector> {
@@ -231,16 +216,12 @@ impl Reader<'_> {
             .ok_or_else(|| self.mistake(token.position, expected()))
     }
 
-    /// Reads a list of values between parentheses. Between two commas, and between a comma and a
-    /// parenthesis, stands the empty value.
+    /// Reads a list of values between parentheses. Where a value is left out, the empty value stands.
     fn values(&mut self, operator: &str) -> Result<BTreeSet<String>, InvalidSelector> {
         if self.sign() != Sign::Open {
             return Err(self.expected(&format!("\"(\" after {operator:?}")));
         }
         self.next();
-        if self.sign() == Sign::Close {
-            return Err(self.expected("at least one label value"));
-        }
         let mut values = BTreeSet::new();
         loop {
             match self.sign() {

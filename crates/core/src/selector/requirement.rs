@@ -18,9 +18,7 @@ pub struct Selector {
 impl Selector {
     /// The selector that selects everything.
     pub const fn everything() -> Self {
-        Self {
-            requirements: Vec::new(),
-        }
+        Self { requirements: Vec::new() }
     }
 
     /// Puts requirements in their order.
@@ -138,11 +136,8 @@ impl fmt::Display for Requirement {
     }
 }
 
-/// Values between commas. `()` is no list, so the empty value alone is written as a comma.
+/// Values between commas. The empty value alone gives `()`, which reads back as just that.
 fn list(values: &BTreeSet<String>) -> String {
-    if values.len() == 1 && values.contains("") {
-        return ",".to_owned();
-    }
     let values: Vec<&str> = values.iter().map(String::as_str).collect();
     values.join(",")
 }

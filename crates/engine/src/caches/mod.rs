@@ -96,10 +96,10 @@ impl Caches {
         let Some(key) = Key::of(C::known(&view)) else { return };
         let mut inner = self.lock();
         let children = Arc::make_mut(inner.children.entry(key.clone()).or_default());
-        let shelf = C::shelf(children);
+        let shelved = C::shelf(children);
         let name = C::known(&view).name.clone();
-        if shelf.get(&name).is_none_or(|known| is_newer(C::known(&view), C::known(known))) {
-            shelf.insert(name, view);
+        if shelved.get(&name).is_none_or(|known| is_newer(C::known(&view), C::known(known))) {
+            shelved.insert(name, view);
             inner.wake(&key);
         }
     }
@@ -110,11 +110,13 @@ impl Caches {
         let gone = C::known(&view);
         let Some(key) = Key::of(gone) else { return };
         let mut inner = self.lock();
-        let Some(children) = inner.children.get_mut(&key) else { return };
-        let shelf = C::shelf(Arc::make_mut(children));
+        let Some(children) = inner.children.get_mut(&key) else {
+            return;
+        };
+        let shelved = C::shelf(Arc::make_mut(children));
         // Another object of the same name may have taken its place already.
-        if shelf.get(&gone.name).is_some_and(|known| C::known(known).uid == gone.uid) {
-            shelf.remove(&gone.name);
+        if shelved.get(&gone.name).is_some_and(|known| C::known(known).uid == gone.uid) {
+            shelved.remove(&gone.name);
         }
         if **children == Children::default() {
             inner.children.remove(&key);
@@ -127,14 +129,14 @@ impl Caches {
         let mut inner = self.lock();
         let mut touched = Vec::new();
         for (key, children) in &mut inner.children {
-            let shelf = C::shelf(Arc::make_mut(children));
-            let before = shelf.len();
-            shelf.retain(|name, known| {
+            let shelved = C::shelf(Arc::make_mut(children));
+            let before = shelved.len();
+            shelved.retain(|name, known| {
                 let meta = C::known(known);
                 listed.get(&(meta.namespace.clone(), name.clone())).is_some_and(|uid| *uid == meta.uid)
                     || version(&meta.resource_version) > newest_listed
             });
-            if shelf.len() != before {
+            if shelved.len() != before {
                 touched.push(key.clone());
             }
         }

@@ -13,7 +13,13 @@ use windlass_core::views::{Children, ClaimView, Compact, Meta, ObjectView, PodVi
 
 /// A kind of child object.
 pub(crate) trait Child:
-    Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope> + DeserializeOwned + Clone + Debug + Send + Sync + 'static
+    Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+    + DeserializeOwned
+    + Clone
+    + Debug
+    + Send
+    + Sync
+    + 'static
 {
     /// What is kept of it.
     type View: Send;

@@ -1,1 +1,104 @@
+use serde_json::{Value, json};
 
+use super::slim::{Claim, Pod, Service};
+use super::*;
+
+fn object(name: &str, uid: &str, version: u64) -> Value {
+    json!({
+        "metadata": {
+            "name": name, "namespace": "n", "uid": uid, "resourceVersion": version.to_string(),
+            "labels": { KIND_LABEL: "rss", labels::INSTANCE: "a" },
+        },
+        "spec": { "v": version },
+    })
+}
+
+fn service(name: &str, uid: &str, version: u64) -> Service {
+    serde_json::from_value(object(name, uid, version)).unwrap()
+}
+
+fn key() -> Key {
+    Key { kind: "rss".into(), namespace: "n".into(), name: "a".into() }
+}
+
+fn versions(caches: &Caches) -> Vec<(String, String)> {
+    let children = caches.children(&key());
+    children.services.values().map(|it| (it.meta.uid.clone(), it.meta.resource_version.clone())).collect()
+}
+
+#[test]
+fn a_cache_never_goes_back_in_time() {
+    let caches = Caches::default();
+    caches.put(service("s", "u", 5));
+    caches.put(service("s", "u", 4));
+    assert_eq!(versions(&caches), [("u".to_owned(), "5".to_owned())]);
+    caches.put(service("s", "u", 10));
+    assert_eq!(versions(&caches), [("u".to_owned(), "10".to_owned())], "versions are numbers, not text");
+}
+
+#[test]
+fn the_end_of_an_earlier_object_does_not_end_its_successor() {
+    let caches = Caches::default();
+    caches.put(service("s", "old", 5));
+    caches.put(service("s", "new", 7));
+    caches.remove(service("s", "old", 6));
+    assert_eq!(versions(&caches), [("new".to_owned(), "7".to_owned())]);
+    caches.remove(service("s", "new", 8));
+    assert!(versions(&caches).is_empty());
+}
+
+#[test]
+fn a_new_list_removes_what_is_gone_and_keeps_what_we_wrote_after_it() {
+    let caches = Caches::default();
+    caches.put(service("gone", "u1", 3));
+    caches.put(service("kept", "u2", 4));
+    caches.put(service("ours", "u3", 9));
+    let listed = BTreeMap::from([(("n".to_owned(), "kept".to_owned()), "u2".to_owned())]);
+    caches.retain::<Service>(&listed, 5);
+    assert_eq!(versions(&caches), [("u2".to_owned(), "4".to_owned()), ("u3".to_owned(), "9".to_owned())]);
+}
+
+#[test]
+fn a_list_of_one_kind_leaves_the_others_alone() {
+    let caches = Caches::default();
+    caches.put(serde_json::from_value::<Claim>(object("data-0", "u", 1)).unwrap());
+    caches.retain::<Service>(&BTreeMap::new(), 100);
+    assert_eq!(caches.children(&key()).claims.len(), 1);
+}
+
+#[test]
+fn objects_without_our_labels_are_nobodys() {
+    let caches = Caches::default();
+    let mut stray = object("s", "u", 1);
+    stray["metadata"]["labels"] = json!({});
+    caches.put(serde_json::from_value::<Service>(stray).unwrap());
+    assert!(caches.lock().children.is_empty());
+}
+
+#[test]
+fn only_the_first_container_counts_and_only_while_it_runs() {
+    let pod = |state: Value| {
+        let mut pod = object("p", "u", 1);
+        pod["spec"] = json!({ "containers": [{ "name": "db" }, { "name": "side" }] });
+        pod["status"] = json!({ "phase": "Running", "containerStatuses": [
+            { "name": "side", "containerID": "c://side", "state": { "running": {} } },
+            { "name": "db", "containerID": "c://db", "state": state },
+        ] });
+        serde_json::from_value::<Pod>(pod).unwrap().view().process
+    };
+    assert_eq!(pod(json!({ "running": { "startedAt": "x" } })), Some("c://db".to_owned()));
+    assert_eq!(pod(json!({ "terminated": { "exitCode": 1 } })), None);
+}
+
+#[tokio::test]
+async fn whoever_waits_for_a_cluster_is_woken_by_its_objects_only() {
+    let caches = Caches::default();
+    let notify = Arc::new(Notify::new());
+    caches.wake_for(key(), Arc::clone(&notify));
+    let mut other = object("s", "u", 1);
+    other["metadata"]["labels"][labels::INSTANCE] = json!("b");
+    caches.put(serde_json::from_value::<Service>(other).unwrap());
+    assert!(futures::poll!(std::pin::pin!(notify.notified())).is_pending());
+    caches.put(service("s", "u", 2));
+    notify.notified().await;
+}

@@ -95,6 +95,8 @@ pub struct MemberFacts {
     pub pod_uid: String,
     /// The process that answered.
     pub process: String,
+    /// How often it changed, as far as that was seen. An answer to a question from before a change tells of what was then.
+    pub turn: u32,
     /// What it was seen to be.
     pub role: Option<Dated<Role>>,
     /// What it holds.
@@ -158,10 +160,20 @@ impl Facts {
             *member = MemberFacts { pod_uid: exec.pod_uid.clone(), process: exec.process.clone(), ..MemberFacts::default() };
         }
         match of {
-            Of::Question(About::Status) => member.role = Some(dated(role(end), now, member.role.as_ref())),
+            Of::Question(_) if exec.turn != member.turn => {}
+            Of::Question(About::Status) => {
+                let role = dated(role(end), now, member.role.as_ref());
+                // What a member holds was true of it as it was then: one that ran since may hold more.
+                if member.role.as_ref().map(|before| &before.answer) != Some(&role.answer) {
+                    member.turn += 1;
+                    member.position = None;
+                }
+                member.role = Some(role);
+            }
             Of::Question(About::Sequence) => member.position = Some(dated(position(end), now, member.position.as_ref())),
             Of::Deed(deed) => {
                 // Whatever a deed came to, what was known before it is not known any more.
+                member.turn += 1;
                 member.role = None;
                 member.position = None;
                 member.failure = failure(deed, end, now, member.failure.take());
@@ -212,13 +224,18 @@ struct Structured {
 }
 
 fn position(end: ExecEnd) -> Answer<Position> {
-    let ExecEnd::Exited { code: 0, output, .. } = &end else { return unknown(end) };
+    let ExecEnd::Exited { code: 0, output, .. } = &end else {
+        return unknown(end);
+    };
     let text = output.trim();
     if let Ok(sequence) = text.parse::<u64>() {
         return Answer::Known(Position::At { history: None, sequence });
     }
-    let unreadable = || Answer::Unknown { why: format!("the hook printed neither a number nor its structured answer: {text:?}") };
-    let Ok(answer) = serde_json::from_str::<Structured>(text) else { return unreadable() };
+    let unreadable =
+        || Answer::Unknown { why: format!("the hook printed neither a number nor its structured answer: {text:?}") };
+    let Ok(answer) = serde_json::from_str::<Structured>(text) else {
+        return unreadable();
+    };
     match (answer.kind.as_str(), answer.history, answer.sequence) {
         ("none", _, _) => Answer::Known(Position::Empty),
         ("clean" | "recovered" | "running", Some(history), Some(sequence)) => match u64::try_from(sequence) {

@@ -13,6 +13,7 @@ fn exec(uid: &str, process: &str) -> Exec {
         pod: "rss-a-1".into(),
         pod_uid: uid.into(),
         process: process.into(),
+        turn: 0,
         ordinal: Ordinal::new(1),
         container: "c".into(),
         command: vec!["status".into()],
@@ -69,10 +70,7 @@ fn a_failed_sequence_hook_is_unknown() {
 #[test]
 fn an_answer_of_an_earlier_process_counts_for_nothing() {
     let mut facts = Facts::default();
-    facts.learn(
-        Fact { exec: exec("u", "c1"), of: Of::Question(About::Status), end: exited(8, "") },
-        Timestamp::UNIX_EPOCH,
-    );
+    facts.learn(Fact { exec: exec("u", "c1"), of: Of::Question(About::Status), end: exited(8, "") }, Timestamp::UNIX_EPOCH);
     assert!(facts.of(Ordinal::new(1), &pod("u", "c1")).is_some());
     assert!(facts.of(Ordinal::new(1), &pod("u", "c2")).is_none());
     assert!(facts.of(Ordinal::new(1), &pod("v", "c1")).is_none());

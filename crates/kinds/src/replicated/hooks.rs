@@ -21,6 +21,8 @@ pub struct Exec {
     pub pod_uid: String,
     /// The id of the container: after a restart it is another process, and answers of the old one mean nothing.
     pub process: String,
+    /// How often the member had been seen to change when this was planned.
+    pub turn: u32,
     /// The member's number.
     pub ordinal: Ordinal,
     /// The container's name.

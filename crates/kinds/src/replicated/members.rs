@@ -34,7 +34,8 @@ impl<'a> Members<'a> {
         let set = observed.children.stateful_sets.get(&set_name);
         let pods = &observed.children.pods;
         let highest_pod = pods.keys().filter_map(|pod| Ordinal::of_pod(&set_name, pod)).map(|it| it.get() + 1).max();
-        let count = [set.map_or(0, |set| set.replicas), cluster.replicas, highest_pod.unwrap_or(0)].into_iter().max().unwrap_or(0);
+        let count =
+            [set.map_or(0, |set| set.replicas), cluster.replicas, highest_pod.unwrap_or(0)].into_iter().max().unwrap_or(0);
         let all = (0..count)
             .map(Ordinal::new)
             .map(|ordinal| {
@@ -118,6 +119,7 @@ impl<'a> Member<'a> {
             pod: pod.meta.name.clone(),
             pod_uid: pod.meta.uid.clone(),
             process: process.to_owned(),
+            turn: self.facts.map_or(0, |facts| facts.turn),
             ordinal: self.ordinal,
             container: cluster.hook_container().to_owned(),
             command: command.to_vec(),
@@ -136,7 +138,9 @@ impl<'a> Member<'a> {
     /// What is known of it, in a few words, for messages.
     pub(super) fn described(&self) -> String {
         let name = self.ordinal;
-        let Some(pod) = self.pod else { return format!("member {name}: no pod") };
+        let Some(pod) = self.pod else {
+            return format!("member {name}: no pod");
+        };
         if pod.meta.deleting {
             return format!("member {name}: its pod is being deleted");
         }

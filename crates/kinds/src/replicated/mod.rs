@@ -12,6 +12,11 @@ mod seed;
 mod status;
 mod validate;
 
+#[cfg(test)]
+mod fixtures;
+#[cfg(test)]
+mod world;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -81,6 +86,10 @@ impl Kind for Replicated {
 
     fn is_invalid(observed: &Observed<'_, Self>) -> bool {
         validate(observed.resource).is_err()
+    }
+
+    fn is_blind(observed: &Observed<'_, Self>) -> bool {
+        probes::is_blind(observed)
     }
 
     fn proves_memory(observed: &Observed<'_, Self>) -> bool {

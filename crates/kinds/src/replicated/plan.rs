@@ -17,12 +17,12 @@ use windlass_core::views::{ObjectView, PodView};
 
 use super::Replicated;
 use super::build;
-use super::facts::Role;
+use super::facts::{Position, Role};
 use super::hooks::{Deed, HookRun};
 use super::members::{Member, Members};
 use super::probes;
 use super::seed;
-use super::validate::{Validated, validate};
+use super::validate::{Understood, Validated, understand};
 
 const REVISION: &str = "controller-revision-hash";
 
@@ -32,6 +32,7 @@ pub(super) mod reason {
 
     pub(in super::super) const INVALID_SPEC: Reason = windlass_core::reason!("InvalidSpec");
     pub(in super::super) const LOGBOOK_LOST: Reason = windlass_core::reason!("LogbookLost");
+    pub(in super::super) const LOGBOOK_CONTRADICTED: Reason = windlass_core::reason!("LogbookContradicted");
     pub(in super::super) const BELOW_RESTORE: Reason = windlass_core::reason!("ReplicasBelowRestore");
     pub(in super::super) const SEED_UNDECIDED: Reason = windlass_core::reason!("SeedUndecided");
     pub(in super::super) const MEMBER_FAILED: Reason = windlass_core::reason!("MemberFailed");
@@ -40,17 +41,30 @@ pub(super) mod reason {
 }
 
 pub(super) fn plan(observed: &Observed<'_, Replicated>) -> Plan<HookRun> {
-    let cluster = match validate(observed.resource) {
-        Ok(cluster) => cluster,
-        Err(invalid) => {
-            let waiting = Waiting { reason: reason::INVALID_SPEC, message: invalid.to_string(), stalled: true };
-            return Plan { steps: Vec::new(), waiting: vec![waiting] };
-        }
-    };
+    plan_with(observed, build::objects)
+}
+
+/// The plan for objects that somebody else builds.
+pub(super) fn plan_with(
+    observed: &Observed<'_, Replicated>,
+    build: impl FnOnce(&Validated, u16) -> Vec<Manifest>,
+) -> Plan<HookRun> {
+    let Understood { cluster, invalid } = understand(observed);
+    let mut plan = Plan::default();
+    if let Some(invalid) = &invalid {
+        plan.waiting.push(Waiting { reason: reason::INVALID_SPEC, message: invalid.to_string(), stalled: true });
+    }
+    let Some(cluster) = cluster else { return plan };
     let members = Members::of(observed, &cluster);
-    let mut planner = Planner { observed, cluster: &cluster, members, plan: Plan::default() };
+    let mut planner = Planner { observed, cluster: &cluster, members, plan };
     let proven = planner.memory();
-    planner.objects();
+    if invalid.is_some() {
+        // The objects stay as they are; the members that they have are looked after.
+        planner.labels(&Scale::default());
+        planner.members(&Scale::default(), proven);
+        return planner.plan;
+    }
+    planner.objects(build);
     let scale = planner.size(proven);
     planner.labels(&scale);
     planner.members(&scale, proven);
@@ -76,18 +90,32 @@ impl Planner<'_, '_> {
 
     /// Whether what is remembered can carry steps that cannot be undone. Lost memory is proven again when every member serves.
     fn memory(&mut self) -> bool {
-        let Some(why) = self.observed.memory.lost() else { return true };
-        let message = format!("{why}; nothing is seeded or removed until every member was seen to serve");
-        self.wait(reason::LOGBOOK_LOST, message, true);
+        if let Some(why) = self.observed.memory.lost() {
+            let message = format!("{why}; nothing is seeded or removed until every member was seen to serve");
+            self.wait(reason::LOGBOOK_LOST, message, true);
+            return false;
+        }
+        let remembered = self.observed.memory.entries().histories;
+        let stranger = self.members.all.iter().find(|member| match member.position() {
+            Some(Position::At { history: Some(history), .. }) => !remembered.is_empty() && !remembered.contains(history),
+            _ => false,
+        });
+        let Some(stranger) = stranger else { return true };
+        let had = remembered.join(", ");
+        let message = format!(
+            "{}, but the cluster is remembered to have history {had}; nothing is seeded or removed",
+            stranger.described()
+        );
+        self.wait(reason::LOGBOOK_CONTRADICTED, message, true);
         false
     }
 
-    fn objects(&mut self) {
+    fn objects(&mut self, build: impl FnOnce(&Validated, u16) -> Vec<Manifest>) {
         let restore = self.observed.memory.entries().counts.restore;
         // A set that somebody deleted comes back with every member that may hold data.
         let size = self.members.set.map_or(self.cluster.replicas.max(restore), |set| set.replicas);
         let size = if self.members.set.is_none() && self.cluster.replicas == 0 { 0 } else { size };
-        for manifest in build::objects(self.cluster, size) {
+        for manifest in build(self.cluster, size) {
             let live = self.live(&manifest);
             let answered = self.observed.answered.get(&manifest.object);
             let why = match live {
@@ -111,7 +139,9 @@ impl Planner<'_, '_> {
     }
 
     fn size(&mut self, proven: bool) -> Scale {
-        let Some(set) = self.members.set else { return Scale::default() };
+        let Some(set) = self.members.set else {
+            return Scale::default();
+        };
         let desired = self.cluster.replicas;
         let restore = self.observed.memory.entries().counts.restore;
         if set.replicas == 0 && desired > 0 && desired < restore {
@@ -135,7 +165,11 @@ impl Planner<'_, '_> {
             self.step(act, format!("the spec asks for {desired} members"));
         }
         for (ordinal, hold) in &scale.held {
-            self.plan.waiting.push(Waiting { reason: reason::SCALING, message: format!("member {ordinal} stays: {hold}"), stalled: false });
+            self.plan.waiting.push(Waiting {
+                reason: reason::SCALING,
+                message: format!("member {ordinal} stays: {hold}"),
+                stalled: false,
+            });
         }
         scale
     }
@@ -149,12 +183,13 @@ impl Planner<'_, '_> {
             let drain = match (member.role(), member.running) {
                 _ if !safe => Drain::Unknown,
                 (_, Some(run)) if run.deed == Deed::Stop => Drain::Draining,
-                (_, Some(_)) => Drain::Unknown,
                 (Some(Role::Stopped), None) => Drain::Finished,
                 (Some(_), None) => Drain::NotStarted,
                 // No process ever ran in a pod that was not started: there is nothing to stop.
-                (None, None) if member.pod.is_some_and(|pod| pod.phase == "Pending" && pod.process.is_none()) => Drain::Finished,
-                (None, None) => Drain::Unknown,
+                (None, None) if member.pod.is_some_and(|pod| pod.phase == "Pending" && pod.process.is_none()) => {
+                    Drain::Finished
+                }
+                (_, Some(_)) | (None, None) => Drain::Unknown,
             };
             view.drains.insert(member.ordinal, drain);
         }
@@ -175,7 +210,9 @@ impl Planner<'_, '_> {
     /// The label by which the client Service finds members that serve.
     fn labels(&mut self, scale: &Scale) {
         for member in self.members.all.clone() {
-            let Some(pod) = member.pod.filter(|pod| !pod.meta.deleting) else { continue };
+            let Some(pod) = member.pod.filter(|pod| !pod.meta.deleting) else {
+                continue;
+            };
             let leaves = scale.start.contains(member.ordinal) || scale.keep.contains(member.ordinal);
             // Without an answer the label stays as it is: the operator's blindness must not take a healthy member away from clients.
             let serves = match member.role() {
@@ -200,7 +237,9 @@ impl Planner<'_, '_> {
 
     fn members(&mut self, scale: &Scale, proven: bool) {
         for ordinal in scale.start.iter() {
-            let run = self.member(ordinal).and_then(|member| member.run(self.cluster, Deed::Stop, self.members.peers(self.cluster, ordinal)));
+            let run = self
+                .member(ordinal)
+                .and_then(|member| member.run(self.cluster, Deed::Stop, self.members.peers(self.cluster, ordinal)));
             if let Some(run) = run {
                 self.hook(run, "the member leaves the cluster");
             }
@@ -212,7 +251,8 @@ impl Planner<'_, '_> {
         }
         for member in self.members.all.clone() {
             if let Some(Role::Failed { .. }) = member.role() {
-                self.wait(reason::MEMBER_FAILED, member.described(), true);
+                let message = format!("{}; mend it, or delete its pod to start it anew", member.described());
+                self.wait(reason::MEMBER_FAILED, message, true);
             }
         }
     }
@@ -225,7 +265,8 @@ impl Planner<'_, '_> {
         };
         // Each primary can hand its data to one member at a time.
         let mut places = primaries.saturating_sub(self.members.all.iter().filter(|member| is_joining(member)).count());
-        let mut leading = primaries + self.members.all.iter().filter(|member| member.running.is_some_and(|run| run.deed == Deed::Primary)).count();
+        let mut leading = primaries
+            + self.members.all.iter().filter(|member| member.running.is_some_and(|run| run.deed == Deed::Primary)).count();
         for member in self.members.all.clone() {
             if member.ordinal.get() >= wanted || member.running.is_some() || member.role() != Some(&Role::Stopped) {
                 continue;
@@ -260,7 +301,10 @@ impl Planner<'_, '_> {
         if let Some(intent) = announced
             && Some(intent.uid.as_str()) != member.pod.map(|pod| pod.meta.uid.as_str())
         {
-            let message = format!("{} was to be the seed, and whether that still runs is unknown; delete that pod to let another be the seed", intent.target);
+            let message = format!(
+                "{} was to be the seed, and whether that still runs is unknown; delete that pod to let another be the seed",
+                intent.target
+            );
             return self.wait(reason::SEED_UNDECIDED, message, true);
         }
         if !self.may_try(&member) {
@@ -284,10 +328,16 @@ impl Planner<'_, '_> {
             return;
         }
         let outdated = |pod: &PodView| pod.meta.labels.get(REVISION).is_some_and(|has| has != revision);
-        let Some(pod) = self.members.all.iter().rev().filter_map(|member| member.pod).find(|pod| outdated(pod)) else { return };
+        let Some(pod) = self.members.all.iter().rev().filter_map(|member| member.pod).find(|pod| outdated(pod)) else {
+            return;
+        };
         let (object, uid, resource_version) =
             (self.object(ObjectKind::Pod, &pod.meta.name), pod.meta.uid.clone(), pod.meta.resource_version.clone());
-        let all_well = self.members.all.iter().all(|member| member.serves() && member.pod.is_some_and(|pod| pod.ready && !pod.meta.deleting));
+        let all_well = self
+            .members
+            .all
+            .iter()
+            .all(|member| member.serves() && member.pod.is_some_and(|pod| pod.ready && !pod.meta.deleting));
         if all_well && self.plan.steps.is_empty() {
             self.step(Act::Delete { object, uid, resource_version }, "the pod has an outdated template");
         } else {
@@ -307,3 +357,11 @@ impl Planner<'_, '_> {
         ObjectRef { kind, namespace: self.cluster.namespace.clone(), name: name.to_owned() }
     }
 }
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "plan_scale_tests.rs"]
+mod scale_tests;

@@ -12,7 +12,7 @@ use super::Replicated;
 use super::facts::{Dated, Role};
 use super::hooks::{About, Question};
 use super::members::{Member, Members};
-use super::validate::{Validated, validate};
+use super::validate::{Validated, understand};
 
 const UNSETTLED: Duration = Duration::from_secs(2);
 const LONGEST_BACKOFF: Duration = Duration::from_mins(1);
@@ -28,21 +28,38 @@ pub(super) fn due_at(at: Timestamp, after: Duration) -> Timestamp {
 
 /// The questions that are due now.
 pub(super) fn due(observed: &Observed<'_, Replicated>) -> Vec<Question> {
-    questions(observed).into_iter().filter(|(at, _)| *at <= observed.now).map(|(_, question)| question).collect()
+    let Some(cluster) = understand(observed).cluster else { return Vec::new() };
+    questions(observed, &cluster, &Members::of(observed, &cluster))
+        .into_iter()
+        .filter(|(at, _)| *at <= observed.now)
+        .map(|(_, question)| question)
+        .collect()
 }
 
-/// When the next question or retry is due.
+/// Whether a member that can be asked was never asked since the operator started: what is told now would be blindness, not news.
+pub(super) fn is_blind(observed: &Observed<'_, Replicated>) -> bool {
+    understand(observed).cluster.is_some_and(|cluster| {
+        let members = Members::of(observed, &cluster);
+        members.all.iter().any(|member| member.reachable().is_some() && member.facts().is_none_or(|facts| facts.role.is_none()))
+    })
+}
+
+/// When the next question or retry is due. What is due now is under way, and its end is an event.
 pub(super) fn look_again(observed: &Observed<'_, Replicated>) -> Duration {
-    let Ok(cluster) = validate(observed.resource) else { return LONGEST_BACKOFF };
-    let retries = Members::of(observed, &cluster).all.into_iter().filter_map(|member| member.failure().map(|it| due_at(it.at, backoff(it.count))));
-    let soonest = questions(observed).into_iter().map(|(at, _)| at).chain(retries.filter(|at| *at > observed.now)).min();
+    let Some(cluster) = understand(observed).cluster else { return LONGEST_BACKOFF };
+    let members = Members::of(observed, &cluster);
+    let retries = members.all.iter().filter_map(|member| member.failure().map(|it| due_at(it.at, backoff(it.count))));
+    let soonest = questions(observed, &cluster, &members)
+        .into_iter()
+        .map(|(at, _)| at)
+        .chain(retries)
+        .filter(|at| *at > observed.now)
+        .min();
     let wait = soonest.and_then(|at| Duration::try_from(at.duration_since(observed.now)).ok());
     wait.unwrap_or(cluster.interval).clamp(Duration::from_millis(50), cluster.interval.max(UNSETTLED))
 }
 
-fn questions(observed: &Observed<'_, Replicated>) -> Vec<(Timestamp, Question)> {
-    let Ok(cluster) = validate(observed.resource) else { return Vec::new() };
-    let members = Members::of(observed, &cluster);
+fn questions(observed: &Observed<'_, Replicated>, cluster: &Validated, members: &Members<'_>) -> Vec<(Timestamp, Question)> {
     let unsettled = !members.all.iter().all(Member::serves) || members.all.len() != usize::from(cluster.replicas);
     let leaderless = members.primaries().next().is_none();
     // The history of a running cluster is asked for once, to know it again.
@@ -55,7 +72,7 @@ fn questions(observed: &Observed<'_, Replicated>) -> Vec<(Timestamp, Question)> 
         // A pod that is ready but not known to serve, or the reverse, flipped since it was asked.
         let flipped = member.pod.is_some_and(|pod| pod.ready) != member.serves();
         let at = when(role, if flipped { UNSETTLED.min(pace) } else { pace });
-        questions.extend(ask(member, &cluster, About::Status).map(|question| (at, question)));
+        questions.extend(ask(member, cluster, About::Status).map(|question| (at, question)));
         let stopped = leaderless && member.role() == Some(&Role::Stopped);
         let tells = history_wanted && member.role() == Some(&Role::Primary);
         if stopped || tells {
@@ -63,7 +80,7 @@ fn questions(observed: &Observed<'_, Replicated>) -> Vec<(Timestamp, Question)> 
             let known = position.is_some_and(|position| position.misses == 0);
             // What a stopped member holds does not change by itself.
             if !known {
-                questions.extend(ask(member, &cluster, About::Sequence).map(|question| (when(position, pace), question)));
+                questions.extend(ask(member, cluster, About::Sequence).map(|question| (when(position, pace), question)));
             }
         }
     }
@@ -82,3 +99,7 @@ fn ask(member: &Member<'_>, cluster: &Validated, about: About) -> Option<Questio
     let (command, timeout) = cluster.question(about);
     Some(Question { about, exec: member.exec(cluster, &command.command, timeout)? })
 }
+
+#[cfg(test)]
+#[path = "probes_tests.rs"]
+mod tests;

@@ -24,19 +24,26 @@ pub(super) fn remember(observed: &Observed<'_, Replicated>, logbook: &mut Logboo
     let Ok(cluster) = validate(observed.resource) else { return };
     let members = Members::of(observed, &cluster);
     let size = members.size();
-    let counts = &mut logbook.counts;
-    counts.largest = counts.largest.max(size);
-    // Every member that was ever part of the set may hold data, until the set was made smaller on purpose and all that remain serve.
-    counts.restore = if settled(&members, cluster.replicas) { size } else { counts.restore.max(if logbook.histories.is_empty() { 0 } else { size }) };
     for member in members.primaries() {
         if let Some(Position::At { history: Some(history), .. }) = member.position()
-            && !logbook.histories.contains(history)
+            && logbook.histories.is_empty()
         {
             logbook.histories.push(history.clone());
         }
     }
+    let counts = &mut logbook.counts;
+    // A set that is about to be made is counted with the size that it gets.
+    counts.largest = counts.largest.max(if members.set.is_none() { cluster.replicas } else { size });
+    // Whether there is data at all. Hooks that print plain numbers tell no history, but whoever serves has some.
+    let data = counts.restore > 0 || !logbook.histories.is_empty() || members.primaries().next().is_some();
+    // Every member that was ever part of the set may hold data, until the set was made smaller on purpose and all that remain serve.
+    counts.restore = if settled(&members, cluster.replicas) { size } else { counts.restore.max(if data { size } else { 0 }) };
     // A seed that succeeded shows in a primary; one whose pod is gone ended with it.
     if members.primaries().next().is_some() {
         logbook.intents.retain(|intent| intent.act != "Seed");
     }
 }
+
+#[cfg(test)]
+#[path = "remember_tests.rs"]
+mod tests;

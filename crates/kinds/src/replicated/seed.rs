@@ -23,7 +23,14 @@ pub(super) fn choose(members: &Members<'_>, remembered: &LogbookSpec) -> Result<
     let needed = usize::from(members.size().max(remembered.counts.restore));
     let heard: Vec<&Member<'_>> = members.all.iter().take(needed).collect();
     if heard.len() < needed {
-        return Err(undecided(&heard, &format!("{needed} members may hold data, and only {} have a pod", heard.len()), true));
+        return Err(undecided(
+            &heard,
+            &format!(
+                "{needed} members may hold data, and only {} are in the StatefulSet; set spec.replicas to {needed} until all serve",
+                heard.len()
+            ),
+            true,
+        ));
     }
     // A member that runs in any way may have moved on since it was asked.
     let silent = heard.iter().any(|member| member.role() != Some(&Role::Stopped) || member.position().is_none());
@@ -67,3 +74,7 @@ fn undecided(members: &[&Member<'_>], problem: &str, stalled: bool) -> Undecided
     let each: Vec<String> = members.iter().map(|member| member.described()).collect();
     Undecided { message: format!("no member may be the seed: {problem} ({})", each.join("; ")), stalled }
 }
+
+#[cfg(test)]
+#[path = "seed_tests.rs"]
+mod tests;

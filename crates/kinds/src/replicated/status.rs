@@ -14,15 +14,16 @@ use super::facts::Role;
 use super::hooks::HookRun;
 use super::members::{Member, Members};
 use super::plan::reason::INVALID_SPEC;
-use super::validate::validate;
+use super::validate::understand;
 
 pub(super) fn status(observed: &Observed<'_, Replicated>, report: &Report<'_, HookRun>) -> ReplicatedStatefulSetStatus {
-    let cluster = validate(observed.resource).ok();
+    let cluster = understand(observed).cluster;
     let members = cluster.as_ref().map(|cluster| Members::of(observed, cluster));
     let members: &[Member<'_>] = members.as_ref().map_or(&[], |members| &members.all);
     let verdict = Verdict::of(observed, report, members, cluster.as_ref().map(|cluster| cluster.replicas));
     let conditions = conditions(observed, report, &verdict);
-    let previous = observed.resource.status.as_ref().map(|status| Previous::from(status.conditions.as_slice())).unwrap_or_default();
+    let previous =
+        observed.resource.status.as_ref().map(|status| Previous::from(status.conditions.as_slice())).unwrap_or_default();
     let controlled = |lane| *report.gate.door(lane) != Door::Closed;
     ReplicatedStatefulSetStatus {
         observed_generation: report.remembered.acted_generation,
@@ -50,7 +51,11 @@ fn count<'a>(members: impl Iterator<Item = &'a Member<'a>>) -> u16 {
 
 fn lists(members: &[Member<'_>]) -> MembersStatus {
     let names = |wanted: &dyn Fn(&Member<'_>) -> bool| {
-        members.iter().filter(|member| wanted(member)).filter_map(|member| member.pod.map(|pod| pod.meta.name.clone())).collect()
+        members
+            .iter()
+            .filter(|member| wanted(member))
+            .filter_map(|member| member.pod.map(|pod| pod.meta.name.clone()))
+            .collect()
     };
     MembersStatus {
         ready: names(&|member| member.pod.is_some_and(|pod| pod.ready)),
@@ -73,7 +78,12 @@ struct Verdict {
 }
 
 impl Verdict {
-    fn of(observed: &Observed<'_, Replicated>, report: &Report<'_, HookRun>, members: &[Member<'_>], replicas: Option<u16>) -> Self {
+    fn of(
+        observed: &Observed<'_, Replicated>,
+        report: &Report<'_, HookRun>,
+        members: &[Member<'_>],
+        replicas: Option<u16>,
+    ) -> Self {
         let waiting = &report.plan.waiting;
         let serving = members.iter().filter(|member| member.serves()).count();
         let wanted = usize::from(replicas.unwrap_or(0));
@@ -115,7 +125,7 @@ impl Verdict {
 /// What is being done, without anything that changes by itself.
 fn busy(observed: &Observed<'_, Replicated>, report: &Report<'_, HookRun>) -> Option<String> {
     let running = observed.running.iter().map(ToString::to_string);
-    let taken = report.taken.iter().filter(|(_, outcome)| *outcome != Outcome::Done { changed: false }).map(|(step, outcome)| {
+    let taken = report.taken.iter().filter(|(_, outcome)| !matches!(outcome, Outcome::Done { .. })).map(|(step, outcome)| {
         let trouble = matches!(outcome, Outcome::Retry { .. }).then(|| outcome.why()).flatten();
         trouble.map_or_else(|| step.to_string(), |why| format!("{step} ({why})"))
     });
@@ -169,8 +179,12 @@ fn conditions(observed: &Observed<'_, Replicated>, report: &Report<'_, HookRun>,
         let because = if why.is_empty() { String::new() } else { format!(": {why}") };
         let (truth, reason, message) = match report.gate.door(lane) {
             Door::Open => (true, reason!("Active"), "steps are taken".to_owned()),
-            Door::Opening => (true, reason!("Resuming"), "the pause is withdrawn; steps are taken from the next pass on".to_owned()),
-            Door::Closing { awaiting } => (true, reason!("Pausing"), format!("no step starts; awaiting the end of: {}", awaiting.join("; "))),
+            Door::Opening => {
+                (true, reason!("Resuming"), "the pause is withdrawn; steps are taken from the next pass on".to_owned())
+            }
+            Door::Closing { awaiting } => {
+                (true, reason!("Pausing"), format!("no step starts; awaiting the end of: {}", awaiting.join("; ")))
+            }
             Door::Closed => (false, reason!("Paused"), format!("nothing is written, by the user's wish{because}")),
         };
         conditions.set_at(type_, truth, reason, message, newest);
@@ -178,3 +192,7 @@ fn conditions(observed: &Observed<'_, Replicated>, report: &Report<'_, HookRun>,
     conditions.set_at(Common::Managed, true, reason!("Owned"), "this operator manages the cluster", newest);
     conditions
 }
+
+#[cfg(test)]
+#[path = "status_tests.rs"]
+mod tests;

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::ServicePort;
 use thiserror::Error;
 use windlass_api::ReplicatedStatefulSet;
 use windlass_api::replicated::{Command, PodPolicy, ReplicatedStatefulSetSpec};
-use windlass_core::kind::Kind as _;
+use windlass_core::kind::{Kind as _, Observed};
 use windlass_core::names::ReplicatedNames;
 use windlass_core::step::Owner;
 
@@ -33,8 +33,8 @@ pub struct Invalid {
 }
 
 impl Invalid {
-    fn new(field: impl Into<String>, problem: impl ToString) -> Self {
-        Self { field: field.into(), problem: problem.to_string() }
+    fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { field: field.into(), problem: problem.into() }
     }
 }
 
@@ -64,7 +64,7 @@ pub fn validate(resource: &ReplicatedStatefulSet) -> Result<Validated, Invalid> 
     let metadata = &resource.metadata;
     let name = metadata.name.clone().unwrap_or_default();
     let spec = &resource.spec;
-    let names = ReplicatedNames::new(&name).map_err(|error| Invalid::new("metadata.name", error))?;
+    let names = ReplicatedNames::new(&name).map_err(|error| Invalid::new("metadata.name", error.to_string()))?;
     let replicas = spec.replicas.unwrap_or(DEFAULT_REPLICAS);
     let primaries = spec.primaries.unwrap_or(replicas);
     if replicas > 0 && primaries > replicas {
@@ -78,8 +78,11 @@ pub fn validate(resource: &ReplicatedStatefulSet) -> Result<Validated, Invalid> 
     }
     let interval = match &spec.reconcile_interval {
         None => DEFAULT_INTERVAL,
-        Some(text) => parse_duration(text).map_err(|error| Invalid::new("spec.reconcileInterval", error))?,
+        Some(text) => parse_duration(text).map_err(|error| Invalid::new("spec.reconcileInterval", error.to_string()))?,
     };
+    if interval.is_zero() {
+        return Err(Invalid::new("spec.reconcileInterval", "members need a pause between two questions; leave it out for 1m"));
+    }
     check_pod(&spec.pod)?;
     check_secrets(&spec.secrets)?;
     let ports = spec.service_ports.clone().unwrap_or_default();
@@ -96,6 +99,34 @@ pub fn validate(resource: &ReplicatedStatefulSet) -> Result<Validated, Invalid> 
         ports,
         spec: spec.clone(),
     })
+}
+
+/// A cluster as far as it can be understood.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Understood {
+    /// The spec, if it is good; else what runs now, with what of the spec can be used. Absent when not even its hooks can be run.
+    pub(super) cluster: Option<Validated>,
+    /// Why the spec is refused.
+    pub(super) invalid: Option<Invalid>,
+}
+
+/// Understands a cluster, so that a refused spec stops neither clustering nor a true status: its size stays as it is.
+pub(super) fn understand(observed: &Observed<'_, Replicated>) -> Understood {
+    let invalid = match validate(observed.resource) {
+        Ok(cluster) => return Understood { cluster: Some(cluster), invalid: None },
+        Err(invalid) => invalid,
+    };
+    let mut usable = observed.resource.clone();
+    let set = ReplicatedNames::new(usable.metadata.name.as_deref().unwrap_or_default()).map(|names| names.stateful_set());
+    let size = set.ok().and_then(|set| observed.children.stateful_sets.get(&set)).map_or(0, |set| set.replicas);
+    let spec = &mut usable.spec;
+    spec.replicas = Some(size);
+    spec.primaries =
+        spec.primaries.filter(|_| spec.pod.commands.secondary.is_some()).map(|primaries| primaries.clamp(1, size.max(1)));
+    spec.reconcile_interval = None;
+    spec.secrets.clear();
+    spec.service_ports = spec.service_ports.take().map(|ports| ports.into_iter().take(1).collect());
+    Understood { cluster: validate(&usable).ok(), invalid: Some(invalid) }
 }
 
 fn check_pod(pod: &PodPolicy) -> Result<(), Invalid> {
@@ -123,7 +154,7 @@ fn check_pod(pod: &PodPolicy) -> Result<(), Invalid> {
         }
         if let Some(text) = &command.timeout {
             let field = format!("spec.pod.commands.{name}.timeout");
-            let timeout = parse_duration(text).map_err(|error| Invalid::new(&field, error))?;
+            let timeout = parse_duration(text).map_err(|error| Invalid::new(&field, error.to_string()))?;
             if timeout.is_zero() {
                 return Err(Invalid::new(field, "a hook needs time; leave it out for the default"));
             }
@@ -176,3 +207,7 @@ impl Validated {
 fn timeout(command: &Command, default: Duration) -> Duration {
     command.timeout.as_deref().and_then(|text| parse_duration(text).ok()).unwrap_or(default)
 }
+
+#[cfg(test)]
+#[path = "validate_tests.rs"]
+mod tests;

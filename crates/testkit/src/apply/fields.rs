@@ -65,12 +65,6 @@ impl FieldSet {
         Self(self.0.iter().filter(|path| !system(path)).cloned().collect())
     }
 
-    /// Only the paths whose first element is `first`, or only those where it is not.
-    pub(crate) fn filter_root(&self, first: &str, keep: bool) -> Self {
-        let chosen = |path: &&FieldPath| (path.first().map(String::as_str) == Some(first)) == keep;
-        Self(self.0.iter().filter(chosen).cloned().collect())
-    }
-
     /// With every declared field that lies above an owned path. A free key is not added: it is owned or it is not.
     pub(crate) fn with_declared_ancestors(&self, root: Place<'_>) -> Self {
         let mut all = self.0.clone();
@@ -154,9 +148,9 @@ pub(crate) fn readable(path: &[String]) -> String {
         } else if let Some(keys) = element.strip_prefix("k:") {
             let keys: BTreeMap<String, Value> = serde_json::from_str(keys).unwrap_or_default();
             let listed: Vec<String> = keys.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            text.push_str(&format!("[{}]", listed.join(",")));
+            text.extend(["[", &listed.join(","), "]"]);
         } else if let Some(value) = element.strip_prefix("v:") {
-            text.push_str(&format!("[={value}]"));
+            text.extend(["[=", value, "]"]);
         }
     }
     text

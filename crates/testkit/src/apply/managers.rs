@@ -93,10 +93,11 @@ fn read_owners(object: &Value) -> Vec<Owner> {
 
 fn write_owners(object: &mut Value, mut owners: Vec<Owner>) {
     owners.retain(|owner| !owner.fields.is_empty());
-    owners.sort_by(|a, b| {
-        (!a.apply, &a.time, &a.manager, &a.subresource).cmp(&(!b.apply, &b.time, &b.manager, &b.subresource))
-    });
-    let Some(metadata) = object["metadata"].as_object_mut() else { return };
+    owners
+        .sort_by(|a, b| (!a.apply, &a.time, &a.manager, &a.subresource).cmp(&(!b.apply, &b.time, &b.manager, &b.subresource)));
+    let Some(metadata) = object["metadata"].as_object_mut() else {
+        return;
+    };
     if owners.is_empty() {
         metadata.remove("managedFields");
     } else {
@@ -115,7 +116,8 @@ fn without_owners(object: &Value) -> Value {
 /// Book-keeping of a create (`old` is null), PUT, or patch other than apply.
 pub(crate) fn settle_update(old: &Value, new: &mut Value, resource: &Resource, writer: &Writer) {
     let given = new["metadata"]["managedFields"].as_array();
-    let reset = given.is_some_and(|entries| matches!(entries.as_slice(), [only] if only.as_object().is_some_and(Map::is_empty)));
+    let reset =
+        given.is_some_and(|entries| matches!(entries.as_slice(), [only] if only.as_object().is_some_and(Map::is_empty)));
     let mut owners = read_owners(new);
     if owners.is_empty() && !reset {
         owners = read_owners(old);
@@ -161,10 +163,7 @@ pub(crate) fn settle_apply(
     let applied = walk::field_set(config, place);
     let mut owners = read_owners(live);
     let mut own = Owner::of(writer, resource, true);
-    let known = owners
-        .iter()
-        .position(|owner| owner.is_same(&own))
-        .map(|index| owners.remove(index));
+    let known = owners.iter().position(|owner| owner.is_same(&own)).map(|index| owners.remove(index));
 
     let merged = walk::merge(&before, config, place);
     let merged = match &known {
@@ -208,8 +207,6 @@ fn prune(merged: &Value, last: &FieldSet, applied: &FieldSet, others: &[Owner], 
     for owner in others {
         owned = owned.union(&owner.fields);
     }
-    let orphaned = last
-        .with_declared_ancestors(place)
-        .difference(&owned.with_declared_ancestors(place));
+    let orphaned = last.with_declared_ancestors(place).difference(&owned.with_declared_ancestors(place));
     walk::remove(merged, &orphaned, place)
 }

@@ -17,9 +17,14 @@ pub(crate) struct Place<'a>(Node<'a>);
 #[derive(Clone, Copy, Debug)]
 enum Node<'a> {
     /// A field of a built-in type: its name and the name of the field around it.
-    Field { name: &'a str, parent: &'a str },
+    Field {
+        name: &'a str,
+        parent: &'a str,
+    },
     /// An item of the list in the built-in field `list`.
-    Item { list: &'a str },
+    Item {
+        list: &'a str,
+    },
     /// A value under a free key of the built-in map `map`.
     Entry,
     /// The root of a custom resource; its metadata is a built-in type.
@@ -40,7 +45,7 @@ pub(crate) enum ListShape {
 static NULL: Value = Value::Null;
 
 /// Fields whose value is taken whole although it is a map.
-const ATOMIC_MAPS: [&str; 22] = [
+const ATOMIC_MAPS: [&str; 17] = [
     "selector",
     "labelSelector",
     "namespaceSelector",
@@ -56,13 +61,8 @@ const ATOMIC_MAPS: [&str; 22] = [
     "related",
     "targetRef",
     "dataSource",
-    "claimRef",
-    "nodeSelectorTerms",
-    "secretRef",
-    "nodeAffinity",
-    "clientIP",
-    "parameters",
-    "data_source",
+    "dataSourceRef",
+    "requiredDuringSchedulingIgnoredDuringExecution",
 ];
 
 /// Fields that are maps with free keys.
@@ -116,9 +116,7 @@ impl<'a> Place<'a> {
     /// Whether a map here is taken whole.
     pub(crate) fn is_atomic_map(self) -> bool {
         match self.0 {
-            Node::Field { name, parent } => {
-                ATOMIC_MAPS.contains(&name) && !(name == "nodeAffinity" && parent == "affinity")
-            }
+            Node::Field { name, .. } => ATOMIC_MAPS.contains(&name),
             Node::Schema(schema) => schema["x-kubernetes-map-type"] == "atomic",
             _ => false,
         }
@@ -170,7 +168,9 @@ fn keyed(names: &[&str]) -> ListShape {
 fn built_in_list(name: &str, parent: &str) -> ListShape {
     let in_container = matches!(parent, "containers" | "initContainers" | "ephemeralContainers");
     match name {
-        "containers" | "initContainers" | "ephemeralContainers" | "imagePullSecrets" => keyed(&["name"]),
+        "containers" | "initContainers" | "ephemeralContainers" | "imagePullSecrets" | "claims" | "resourceClaims" => {
+            keyed(&["name"])
+        }
         "volumes" if parent == "spec" => keyed(&["name"]),
         "env" if in_container => keyed(&["name"]),
         "volumeMounts" if in_container => keyed(&["mountPath"]),
@@ -182,7 +182,6 @@ fn built_in_list(name: &str, parent: &str) -> ListShape {
         "finalizers" => ListShape::Set,
         "hostAliases" | "podIPs" | "hostIPs" => keyed(&["ip"]),
         "topologySpreadConstraints" => keyed(&["topologyKey", "whenUnsatisfiable"]),
-        "claims" | "resourceClaims" => keyed(&["name"]),
         "secrets" if parent.is_empty() => keyed(&["name"]),
         _ => ListShape::Atomic,
     }

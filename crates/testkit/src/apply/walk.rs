@@ -86,17 +86,13 @@ fn differ(old: Option<&Value>, new: Option<&Value>, place: Place<'_>, path: &mut
 }
 
 /// Goes into maps and keyed lists; false when the place is a leaf.
-fn descend(
-    old: Option<&Value>,
-    new: Option<&Value>,
-    place: Place<'_>,
-    path: &mut FieldPath,
-    out: &mut Comparison,
-) -> bool {
+fn descend(old: Option<&Value>, new: Option<&Value>, place: Place<'_>, path: &mut FieldPath, out: &mut Comparison) -> bool {
     let none = Value::Null;
     let either = new.or(old).unwrap_or(&none);
     let fits = |value: Option<&Value>| {
-        value.is_none_or(|value| value.is_null() || value.is_object() == either.is_object() && value.is_array() == either.is_array())
+        value.is_none_or(|value| {
+            value.is_null() || value.is_object() == either.is_object() && value.is_array() == either.is_array()
+        })
     };
     if !fits(old) || !fits(new) {
         return false;
@@ -137,11 +133,7 @@ fn descend(
 }
 
 fn index<'a>(list: Option<&'a Value>, shape: &ListShape) -> BTreeMap<String, &'a Value> {
-    list.and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(|item| Some((item_element(shape, item)?, item)))
-        .collect()
+    list.and_then(Value::as_array).into_iter().flatten().filter_map(|item| Some((item_element(shape, item)?, item))).collect()
 }
 
 /// Lays `applied` over `live`.
@@ -187,21 +179,19 @@ fn merge_items(live: &[Value], applied: &[Value], shape: &ListShape, place: Plac
         }
     };
     for (position, item) in applied.iter().enumerate() {
-        match live_elements.iter().position(|known| *known == applied_elements[position]) {
-            Some(at) => {
-                if at >= next_live {
-                    take_live_only(&mut merged, &mut next_live, Some(at));
-                    next_live = at + 1;
-                }
-                merged.push(merge(&live[at], item, place.item()));
+        let known = live_elements.iter().position(|known| *known == applied_elements[position]);
+        if let Some(at) = known {
+            if at >= next_live {
+                take_live_only(&mut merged, &mut next_live, Some(at));
+                next_live = at + 1;
             }
-            None => {
-                // A new item comes after the live-only items that precede the next shared one.
-                if !applied_elements[position..].iter().any(|later| live_elements.contains(later)) {
-                    take_live_only(&mut merged, &mut next_live, None);
-                }
-                merged.push(item.clone());
+            merged.push(merge(&live[at], item, place.item()));
+        } else {
+            // A new item comes after the live-only items that precede the next shared one.
+            if !applied_elements[position..].iter().any(|later| live_elements.contains(later)) {
+                take_live_only(&mut merged, &mut next_live, None);
             }
+            merged.push(item.clone());
         }
     }
     take_live_only(&mut merged, &mut next_live, None);

@@ -1,10 +1,12 @@
-//! Server-side apply: creating, changing, removing, preconditions, and how lists and maps merge.
+//! Server-side apply: creating, changing, removing, preconditions, status.
 
 use serde_json::{Value, json};
 
 use super::{
     Case,
-    desk::{APPLY, CONFIG_MAPS, CaseResult, Desk, MERGE, SERVICES, SPECIMENS, STATEFUL_SETS, check, config_map, refused, same, text, version},
+    desk::{
+        APPLY, CONFIG_MAPS, CaseResult, Desk, MERGE, SPECIMENS, STATEFUL_SETS, check, config_map, refused, same, text, version,
+    },
     specimen::specimen,
     status::stateful_set,
 };
@@ -17,15 +19,6 @@ pub(super) fn cases() -> Vec<Case> {
         a_label_no_longer_applied_is_removed,
         applying_nothing_removes_all_that_was_applied,
         apply_leaves_what_it_does_not_state,
-        keyed_lists_merge_by_their_key,
-        an_item_no_longer_applied_is_removed,
-        containers_merge_by_name,
-        variables_merge_by_name,
-        service_ports_merge_by_port_and_protocol,
-        sets_merge_by_value,
-        plain_lists_are_replaced,
-        atomic_maps_are_replaced,
-        a_service_selector_is_replaced,
         apply_needs_a_field_manager,
         apply_checks_the_name,
         apply_refuses_managed_fields,
@@ -33,13 +26,12 @@ pub(super) fn cases() -> Vec<Case> {
         apply_with_the_current_version_is_taken,
         apply_with_another_uid_is_refused,
         apply_with_a_uid_does_not_create,
-        apply_with_a_version_and_no_object,
+        apply_with_a_version_creates_a_missing_object,
         a_dry_run_apply_changes_nothing,
         apply_ignores_status,
         apply_to_status_takes_status_alone,
         apply_to_the_status_of_a_missing_object_is_not_found,
-        conditions_merge_by_type,
-        finalizers_merge_as_a_set,
+        empty_data_is_owned_though_it_is_not_kept,
     ]
 }
 
@@ -94,97 +86,6 @@ async fn apply_leaves_what_it_does_not_state(desk: Desk) -> CaseResult {
     same(&written["spec"], &json!({"size": 1, "title": "t", "level": "low", "nested": {"left": "l"}}), "spec")
 }
 
-async fn keyed_lists_merge_by_their_key(desk: Desk) -> CaseResult {
-    let parts = |parts: Value| specimen("a", &json!({ "parts": parts }));
-    desk.apply(&SPECIMENS, "a", "one", "", &parts(json!([{"name": "p", "value": "1"}, {"name": "q", "value": "1"}]))).await?;
-    let written = desk.apply(&SPECIMENS, "a", "two", "", &parts(json!([{"name": "r"}, {"name": "q", "note": "n"}]))).await?;
-    let found = written["spec"]["parts"].as_array().cloned().unwrap_or_default();
-    same(&found.len(), &3, "number of parts")?;
-    check(found.contains(&json!({"name": "q", "value": "1", "note": "n"})), format!("{found:?}"))
-}
-
-async fn an_item_no_longer_applied_is_removed(desk: Desk) -> CaseResult {
-    let parts = |parts: Value| specimen("a", &json!({ "parts": parts }));
-    desk.apply(&SPECIMENS, "a", "one", "", &parts(json!([{"name": "p"}, {"name": "q"}]))).await?;
-    desk.apply(&SPECIMENS, "a", "two", "", &parts(json!([{"name": "r"}]))).await?;
-    let written = desk.apply(&SPECIMENS, "a", "one", "", &parts(json!([{"name": "q"}]))).await?;
-    same(&written["spec"]["parts"], &json!([{"name": "q"}, {"name": "r"}]), "parts")
-}
-
-async fn containers_merge_by_name(desk: Desk) -> CaseResult {
-    desk.apply(&STATEFUL_SETS, "a", "one", "", &stateful_set("a", 0)).await?;
-    let side = json!({
-        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "a" },
-        "spec": { "template": { "spec": { "containers": [{ "name": "side", "image": "side:1" }] } } },
-    });
-    let written = desk.apply(&STATEFUL_SETS, "a", "two", "", &side).await?;
-    let names = |object: &Value| -> Vec<String> {
-        let containers = object.pointer("/spec/template/spec/containers").and_then(Value::as_array);
-        containers.into_iter().flatten().map(|container| text(container, "/name").to_owned()).collect()
-    };
-    same(&names(&written), &vec!["main".to_owned(), "side".to_owned()], "containers")?;
-    let again = desk.apply(&STATEFUL_SETS, "a", "one", "", &stateful_set("a", 0)).await?;
-    same(&names(&again), &vec!["main".to_owned(), "side".to_owned()], "containers after the first applied again")
-}
-
-async fn variables_merge_by_name(desk: Desk) -> CaseResult {
-    let with_env = |env: Value| {
-        let mut object = stateful_set("a", 0);
-        object["spec"]["template"]["spec"]["containers"][0]["env"] = env;
-        object
-    };
-    desk.apply(&STATEFUL_SETS, "a", "one", "", &with_env(json!([{"name": "A", "value": "1"}, {"name": "B", "value": "1"}]))).await?;
-    let written = desk.apply(&STATEFUL_SETS, "a", "one", "", &with_env(json!([{"name": "B", "value": "2"}]))).await?;
-    let env = written.pointer("/spec/template/spec/containers/0/env").cloned();
-    same(&env, &Some(json!([{"name": "B", "value": "2"}])), "variables")
-}
-
-async fn service_ports_merge_by_port_and_protocol(desk: Desk) -> CaseResult {
-    let service = |ports: Value| json!({
-        "apiVersion": "v1", "kind": "Service", "metadata": { "name": "a" },
-        "spec": { "clusterIP": "None", "ports": ports },
-    });
-    desk.apply(&SERVICES, "a", "one", "", &service(json!([{"name": "sql", "port": 3306, "protocol": "TCP"}]))).await?;
-    let written = desk.apply(&SERVICES, "a", "two", "&force=true", &service(json!([{"name": "web", "port": 80, "protocol": "TCP"}]))).await?;
-    let ports: Vec<u64> = written["spec"]["ports"].as_array().into_iter().flatten().filter_map(|port| port["port"].as_u64()).collect();
-    same(&ports, &vec![3306, 80], "ports")
-}
-
-async fn sets_merge_by_value(desk: Desk) -> CaseResult {
-    let tags = |tags: Value| specimen("a", &json!({ "tags": tags }));
-    desk.apply(&SPECIMENS, "a", "one", "", &tags(json!(["x", "y"]))).await?;
-    let written = desk.apply(&SPECIMENS, "a", "two", "", &tags(json!(["y", "z"]))).await?;
-    same(&written["spec"]["tags"], &json!(["x", "y", "z"]), "tags of both")?;
-    let written = desk.apply(&SPECIMENS, "a", "one", "", &tags(json!([]))).await?;
-    same(&written["spec"]["tags"], &json!(["y", "z"]), "tags when the first has none")
-}
-
-async fn plain_lists_are_replaced(desk: Desk) -> CaseResult {
-    desk.apply(&SPECIMENS, "a", "one", "", &specimen("a", &json!({"numbers": [1, 2]}))).await?;
-    let written = desk.apply(&SPECIMENS, "a", "one", "", &specimen("a", &json!({"numbers": [3]}))).await?;
-    same(&written["spec"]["numbers"], &json!([3]), "numbers")?;
-    let answer = desk.apply(&SPECIMENS, "a", "two", "", &specimen("a", &json!({"numbers": [3, 4]}))).await;
-    refused(answer, 409, "Conflict").map(drop)
-}
-
-async fn atomic_maps_are_replaced(desk: Desk) -> CaseResult {
-    desk.apply(&SPECIMENS, "a", "one", "", &specimen("a", &json!({"whole": {"left": "1"}}))).await?;
-    let config = specimen("a", &json!({"whole": {"right": "1"}}));
-    refused(desk.apply(&SPECIMENS, "a", "two", "", &config).await, 409, "Conflict")?;
-    let written = desk.apply(&SPECIMENS, "a", "two", "&force=true", &config).await?;
-    same(&written["spec"]["whole"], &json!({"right": "1"}), "whole")
-}
-
-async fn a_service_selector_is_replaced(desk: Desk) -> CaseResult {
-    let service = |selector: Value| json!({
-        "apiVersion": "v1", "kind": "Service", "metadata": { "name": "a" },
-        "spec": { "clusterIP": "None", "selector": selector, "ports": [{"port": 80, "protocol": "TCP"}] },
-    });
-    desk.apply(&SERVICES, "a", "one", "", &service(json!({"app": "x", "role": "y"}))).await?;
-    let written = desk.apply(&SERVICES, "a", "one", "", &service(json!({"app": "z"}))).await?;
-    same(&written["spec"]["selector"], &json!({"app": "z"}), "selector")
-}
-
 async fn apply_needs_a_field_manager(desk: Desk) -> CaseResult {
     let answer = desk.patch(&CONFIG_MAPS, "a", APPLY, &data(&json!({"k": "v"}))).await;
     refused(answer, 422, "Invalid").map(drop)
@@ -222,7 +123,7 @@ async fn apply_with_another_uid_is_refused(desk: Desk) -> CaseResult {
     desk.apply(&CONFIG_MAPS, "a", "one", "", &data(&json!({"k": "v"}))).await?;
     let mut config = data(&json!({"k": "w"}));
     config["metadata"]["uid"] = json!("11111111-2222-3333-4444-555555555555");
-    refused(desk.apply(&CONFIG_MAPS, "a", "one", "&force=true", &config).await, 409, "Conflict")?;
+    refused(desk.apply(&CONFIG_MAPS, "a", "one", "&force=true", &config).await, 422, "Invalid")?;
     same(text(&desk.get(&CONFIG_MAPS, "a").await?, "/data/k"), "v", "data")
 }
 
@@ -233,10 +134,11 @@ async fn apply_with_a_uid_does_not_create(desk: Desk) -> CaseResult {
     refused(desk.get(&CONFIG_MAPS, "a").await, 404, "NotFound").map(drop)
 }
 
-async fn apply_with_a_version_and_no_object(desk: Desk) -> CaseResult {
+async fn apply_with_a_version_creates_a_missing_object(desk: Desk) -> CaseResult {
     let mut config = data(&json!({"k": "w"}));
     config["metadata"]["resourceVersion"] = json!("5");
-    refused(desk.apply(&CONFIG_MAPS, "a", "one", "", &config).await, 409, "Conflict").map(drop)
+    let made = desk.apply(&CONFIG_MAPS, "a", "one", "", &config).await?;
+    check(text(&made, "/metadata/resourceVersion") != "5", "the version was taken over")
 }
 
 async fn a_dry_run_apply_changes_nothing(desk: Desk) -> CaseResult {
@@ -280,30 +182,10 @@ async fn apply_to_the_status_of_a_missing_object_is_not_found(desk: Desk) -> Cas
     refused(desk.apply(&SPECIMENS, "a/status", "one", "", &config).await, 404, "NotFound").map(drop)
 }
 
-async fn conditions_merge_by_type(desk: Desk) -> CaseResult {
-    desk.post(&SPECIMENS, &specimen("a", &json!({}))).await?;
-    let config = |kind: &str, status: &str| {
-        let mut config = specimen("a", &json!({}));
-        config["status"] = json!({ "conditions": [{ "type": kind, "status": status }] });
-        config
-    };
-    desk.apply(&SPECIMENS, "a/status", "one", "", &config("Ready", "True")).await?;
-    desk.apply(&SPECIMENS, "a/status", "two", "", &config("Paused", "True")).await?;
-    let written = desk.apply(&SPECIMENS, "a/status", "one", "", &config("Ready", "False")).await?;
-    let wanted = json!([{ "type": "Ready", "status": "False" }, { "type": "Paused", "status": "True" }]);
-    same(&written["status"]["conditions"], &wanted, "conditions")
-}
-
-async fn finalizers_merge_as_a_set(desk: Desk) -> CaseResult {
-    let config = |finalizers: Value| {
-        let mut config = data(&json!({}));
-        config["metadata"]["finalizers"] = finalizers;
-        config
-    };
-    desk.apply(&CONFIG_MAPS, "a", "one", "", &config(json!(["windlass.dev/x"]))).await?;
-    let written = desk.apply(&CONFIG_MAPS, "a", "two", "", &config(json!(["windlass.dev/y"]))).await?;
-    same(&written["metadata"]["finalizers"], &json!(["windlass.dev/x", "windlass.dev/y"]), "finalizers of both")?;
-    desk.apply(&CONFIG_MAPS, "a", "one", "", &data(&json!({}))).await?;
-    let written = desk.apply(&CONFIG_MAPS, "a", "two", "", &data(&json!({}))).await?;
-    check(written.pointer("/metadata/finalizers").is_none(), format!("left: {}", written["metadata"]["finalizers"]))
+async fn empty_data_is_owned_though_it_is_not_kept(desk: Desk) -> CaseResult {
+    let made = desk.apply(&CONFIG_MAPS, "a", "one", "", &data(&json!({}))).await?;
+    check(made.get("data").is_none(), "empty data is kept")?;
+    let again = desk.apply(&CONFIG_MAPS, "a", "one", "", &data(&json!({}))).await?;
+    same(&version(&again)?, &version(&made)?, "version")?;
+    refused(desk.apply(&CONFIG_MAPS, "a", "two", "", &data(&json!({}))).await, 409, "Conflict").map(drop)
 }

@@ -23,13 +23,15 @@ pub(super) fn cases() -> Vec<Case> {
 fn owned_by(owners: &[&Value]) -> Value {
     owners
         .iter()
-        .map(|owner| json!({
-            "apiVersion": owner["apiVersion"],
-            "kind": owner["kind"],
-            "name": owner["metadata"]["name"],
-            "uid": owner["metadata"]["uid"],
-            "blockOwnerDeletion": true,
-        }))
+        .map(|owner| {
+            json!({
+                "apiVersion": owner["apiVersion"],
+                "kind": owner["kind"],
+                "name": owner["metadata"]["name"],
+                "uid": owner["metadata"]["uid"],
+                "blockOwnerDeletion": true,
+            })
+        })
         .collect()
 }
 
@@ -62,10 +64,8 @@ async fn dependents_follow_over_two_steps(desk: Desk) -> CaseResult {
     let child = dependent(&desk, "child", &[&owner]).await?;
     dependent(&desk, "grandchild", &[&child]).await?;
     desk.delete(&SPECIMENS, "owner", &json!({})).await?;
-    eventually("both are collected", || async {
-        Ok(is_gone(&desk, "child").await? && is_gone(&desk, "grandchild").await?)
-    })
-    .await
+    eventually("both are collected", || async { Ok(is_gone(&desk, "child").await? && is_gone(&desk, "grandchild").await?) })
+        .await
 }
 
 async fn an_owner_is_known_by_its_uid(desk: Desk) -> CaseResult {
@@ -79,10 +79,7 @@ async fn orphans_stay_without_their_owner(desk: Desk) -> CaseResult {
     let owner = desk.post(&SPECIMENS, &specimen("owner", &json!({}))).await?;
     dependent(&desk, "child", &[&owner]).await?;
     desk.delete(&SPECIMENS, "owner", &json!({"propagationPolicy": "Orphan"})).await?;
-    eventually("the owner is gone", || async {
-        Ok(desk.list_names(&SPECIMENS, "").await?.is_empty())
-    })
-    .await?;
+    eventually("the owner is gone", || async { Ok(desk.list_names(&SPECIMENS, "").await?.is_empty()) }).await?;
     let child = desk.get(&CONFIG_MAPS, "child").await?;
     check(child.pointer("/metadata/ownerReferences").is_none(), "the reference is kept")
 }
@@ -100,10 +97,7 @@ async fn a_foreground_delete_waits_for_dependents(desk: Desk) -> CaseResult {
     let owner = desk.get(&SPECIMENS, "owner").await?;
     same(&owner["metadata"]["finalizers"], &json!(["foregroundDeletion"]), "finalizers of the waiting owner")?;
     desk.patch(&CONFIG_MAPS, "child", MERGE, &json!({"metadata": {"finalizers": null}})).await?;
-    eventually("the owner is gone", || async {
-        Ok(desk.list_names(&SPECIMENS, "").await?.is_empty())
-    })
-    .await
+    eventually("the owner is gone", || async { Ok(desk.list_names(&SPECIMENS, "").await?.is_empty()) }).await
 }
 
 async fn an_object_with_another_living_owner_stays(desk: Desk) -> CaseResult {

@@ -50,11 +50,8 @@ pub(crate) const BUDGETS: Kind = namespaced("/apis/policy/v1", "poddisruptionbud
 pub(crate) const LEASES: Kind = namespaced("/apis/coordination.k8s.io/v1", "leases");
 pub(crate) const SPECIMENS: Kind = namespaced("/apis/conformance.windlass.dev/v1", "specimens");
 pub(crate) const NAMESPACES: Kind = Kind { root: "/api/v1", plural: "namespaces", namespaced: false };
-pub(crate) const DEFINITIONS: Kind = Kind {
-    root: "/apis/apiextensions.k8s.io/v1",
-    plural: "customresourcedefinitions",
-    namespaced: false,
-};
+pub(crate) const DEFINITIONS: Kind =
+    Kind { root: "/apis/apiextensions.k8s.io/v1", plural: "customresourcedefinitions", namespaced: false };
 
 /// Content types of patches.
 pub(crate) const MERGE: &str = "application/merge-patch+json";
@@ -74,10 +71,12 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) fn new(client: &Client, namespace: &str) -> Self {
-        Self {
-            client: client.clone(),
-            namespace: namespace.to_owned(),
-        }
+        Self { client: client.clone(), namespace: namespace.to_owned() }
+    }
+
+    /// The same client in another namespace.
+    pub(crate) fn moved_to(&self, namespace: &str) -> Self {
+        Self::new(&self.client, namespace)
     }
 
     pub(crate) fn path(&self, kind: &Kind, name: &str) -> String {
@@ -185,12 +184,15 @@ impl Events {
             Some(Ok(WatchEvent::Added(object))) => ("ADDED", object),
             Some(Ok(WatchEvent::Modified(object))) => ("MODIFIED", object),
             Some(Ok(WatchEvent::Deleted(object))) => ("DELETED", object),
-            Some(Ok(WatchEvent::Bookmark(bookmark))) => ("BOOKMARK", json!({
-                "metadata": {
-                    "resourceVersion": bookmark.metadata.resource_version,
-                    "annotations": bookmark.metadata.annotations,
-                },
-            })),
+            Some(Ok(WatchEvent::Bookmark(bookmark))) => (
+                "BOOKMARK",
+                json!({
+                    "metadata": {
+                        "resourceVersion": bookmark.metadata.resource_version,
+                        "annotations": bookmark.metadata.annotations,
+                    },
+                }),
+            ),
             Some(Ok(WatchEvent::Error(status))) => ("ERROR", json!(*status)),
             Some(Err(error)) => return Err(error.into()),
         })
@@ -250,10 +252,7 @@ impl From<Status> for Refusal {
             kind: details.kind,
             causes: details.causes,
         });
-        Self {
-            message: status.message,
-            details: details.unwrap_or_default(),
-        }
+        Self { message: status.message, details: details.unwrap_or_default() }
     }
 }
 

@@ -91,7 +91,7 @@ async fn pages_cover_everything_once(desk: Desk) -> CaseResult {
     for _ in 0..3 {
         let page = desk.list(&SPECIMENS, &format!("limit=2&continue={token}")).await?;
         found.extend(names(&page));
-        token = text(&page, "/metadata/continue").to_owned();
+        text(&page, "/metadata/continue").clone_into(&mut token);
     }
     same(token.as_str(), "", "token of the last page")?;
     same(found.join(" ").as_str(), "a b c d e", "all pages")
@@ -104,7 +104,7 @@ async fn a_page_tells_how_many_remain(desk: Desk) -> CaseResult {
     let page = desk.list(&SPECIMENS, "limit=2&labelSelector=all").await?;
     check(page["metadata"].get("remainingItemCount").is_none(), "a selected page tells, too")?;
     let page = desk.list(&SPECIMENS, "limit=5").await?;
-    check(page["metadata"].get("continue").is_none(), "a full list has a token")
+    same(text(&page, "/metadata/continue"), "", "token of a full list")
 }
 
 async fn later_pages_show_the_revision_of_the_first(desk: Desk) -> CaseResult {

@@ -1,11 +1,15 @@
 //! Creating and reading objects: identity, names, and what is refused.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Case,
-    desk::{CONFIG_MAPS, CaseResult, Desk, LEASES, SECRETS, SPECIMENS, check, config_map, refused, same, text, version},
+    desk::{
+        CONFIG_MAPS, CaseResult, Desk, LEASES, SECRETS, SERVICES, SPECIMENS, STATEFUL_SETS, check, config_map, refused, same,
+        text, version,
+    },
     specimen::specimen,
+    status::stateful_set,
 };
 
 pub(super) fn cases() -> Vec<Case> {
@@ -31,7 +35,10 @@ pub(super) fn cases() -> Vec<Case> {
         a_lease_can_be_created_by_put,
         a_config_map_cannot_be_created_by_put,
         revisions_are_shared_by_all_kinds,
-        a_read_ahead_of_the_server_is_refused,
+        labels_must_be_text,
+        a_service_is_stored_with_its_defaults,
+        a_service_keeps_its_address,
+        a_stateful_set_is_stored_with_its_defaults,
     ]
 }
 
@@ -96,7 +103,10 @@ async fn an_illegal_name_is_refused(desk: Desk) -> CaseResult {
     let object = config_map("Not_Legal", &json!({}), &json!({}));
     let status = refused(desk.post(&CONFIG_MAPS, &object).await, 422, "Invalid")?;
     let causes = status.details.causes;
-    check(causes.iter().any(|cause| cause.field == "metadata.name" && cause.reason == "FieldValueInvalid"), format!("{causes:?}"))?;
+    check(
+        causes.iter().any(|cause| cause.field == "metadata.name" && cause.reason == "FieldValueInvalid"),
+        format!("{causes:?}"),
+    )?;
     refused(desk.post(&SPECIMENS, &specimen("Not_Legal", &json!({}))).await, 422, "Invalid").map(drop)
 }
 
@@ -126,7 +136,7 @@ async fn a_new_object_cannot_have_a_version(desk: Desk) -> CaseResult {
 }
 
 async fn a_missing_namespace_is_not_found(desk: Desk) -> CaseResult {
-    let lost = Desk { namespace: format!("{}-none", desk.namespace), ..desk };
+    let lost = desk.moved_to(&format!("{}-none", desk.namespace));
     let status = refused(lost.post(&CONFIG_MAPS, &config_map("a", &json!({}), &json!({}))).await, 404, "NotFound")?;
     same(&status.details.kind, "namespaces", "details.kind")?;
     same(&lost.list_names(&CONFIG_MAPS, "").await?, &Vec::<String>::new(), "its list")
@@ -203,11 +213,100 @@ async fn revisions_are_shared_by_all_kinds(desk: Desk) -> CaseResult {
     check(first < second && second < third, format!("{first}, {second}, {third}"))
 }
 
-async fn a_read_ahead_of_the_server_is_refused(desk: Desk) -> CaseResult {
-    let made = desk.post(&SPECIMENS, &specimen("a", &json!({}))).await?;
-    let ahead = version(&made)? + 1_000_000;
-    let query = format!("resourceVersion={ahead}&resourceVersionMatch=NotOlderThan");
-    let status = refused(desk.list(&SPECIMENS, &query).await, 504, "Timeout")?;
-    let causes = status.details.causes;
-    check(causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge"), format!("{causes:?}"))
+async fn labels_must_be_text(desk: Desk) -> CaseResult {
+    refused(desk.post(&CONFIG_MAPS, &config_map("a", &json!({"x": 1}), &json!({}))).await, 400, "BadRequest")?;
+    refused(desk.post(&CONFIG_MAPS, &config_map("a", &json!("text"), &json!({}))).await, 400, "BadRequest").map(drop)
+}
+
+fn service() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": { "name": "a" },
+        "spec": { "selector": { "app": "x" }, "ports": [{ "name": "sql", "port": 3306 }] },
+    })
+}
+
+async fn a_service_is_stored_with_its_defaults(desk: Desk) -> CaseResult {
+    let made = desk.post(&SERVICES, &service()).await?;
+    let address = text(&made, "/spec/clusterIP");
+    check(address.contains('.'), format!("address {address:?}"))?;
+    let wanted = json!({
+        "clusterIP": address,
+        "clusterIPs": [address],
+        "internalTrafficPolicy": "Cluster",
+        "ipFamilies": ["IPv4"],
+        "ipFamilyPolicy": "SingleStack",
+        "ports": [{ "name": "sql", "port": 3306, "protocol": "TCP", "targetPort": 3306 }],
+        "selector": { "app": "x" },
+        "sessionAffinity": "None",
+        "type": "ClusterIP",
+    });
+    same(&made["spec"], &wanted, "spec")
+}
+
+async fn a_service_keeps_its_address(desk: Desk) -> CaseResult {
+    let made = desk.post(&SERVICES, &service()).await?;
+    let mut object = service();
+    object["metadata"]["labels"] = json!({"x": "y"});
+    let written = desk.put(&SERVICES, "a", &object).await?;
+    same(&written["spec"], &made["spec"], "spec")
+}
+
+async fn a_stateful_set_is_stored_with_its_defaults(desk: Desk) -> CaseResult {
+    let mut object = stateful_set("a", 0);
+    object["spec"]["template"]["spec"]["containers"][0]["readinessProbe"] = json!({ "exec": { "command": ["true"] } });
+    object["spec"]["volumeClaimTemplates"] = json!([{
+        "metadata": { "name": "data" },
+        "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } },
+    }]);
+    let made = desk.post(&STATEFUL_SETS, &object).await?;
+    let wanted = json!({
+        "persistentVolumeClaimRetentionPolicy": { "whenDeleted": "Retain", "whenScaled": "Retain" },
+        "podManagementPolicy": "OrderedReady",
+        "replicas": 0,
+        "revisionHistoryLimit": 10,
+        "selector": { "matchLabels": { "app": "a" } },
+        "serviceName": "a",
+        "template": {
+            "metadata": { "labels": { "app": "a" } },
+            "spec": {
+                "containers": [{
+                    "name": "main",
+                    "image": "main:1",
+                    "imagePullPolicy": "IfNotPresent",
+                    "readinessProbe": {
+                        "exec": { "command": ["true"] },
+                        "failureThreshold": 3, "periodSeconds": 10, "successThreshold": 1, "timeoutSeconds": 1,
+                    },
+                    "resources": {},
+                    "terminationMessagePath": "/dev/termination-log",
+                    "terminationMessagePolicy": "File",
+                }],
+                "dnsPolicy": "ClusterFirst",
+                "restartPolicy": "Always",
+                "schedulerName": "default-scheduler",
+                "securityContext": {},
+                "terminationGracePeriodSeconds": 30,
+            },
+        },
+        "updateStrategy": { "type": "RollingUpdate", "rollingUpdate": { "partition": 0 } },
+        "volumeClaimTemplates": [{
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": { "name": "data" },
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": { "requests": { "storage": "1Gi" } },
+                "volumeMode": "Filesystem",
+            },
+            "status": { "phase": "Pending" },
+        }],
+    });
+    let mut spec = made["spec"].clone();
+    // The real server repeats a null creation time in templates.
+    for pointer in ["/template/metadata", "/volumeClaimTemplates/0/metadata"] {
+        if let Some(metadata) = spec.pointer_mut(pointer).and_then(Value::as_object_mut) {
+            metadata.remove("creationTimestamp");
+        }
+    }
+    same(&spec, &wanted, "spec")
 }

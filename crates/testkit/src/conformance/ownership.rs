@@ -32,10 +32,7 @@ pub(super) fn cases() -> Vec<Case> {
 
 fn owner<'a>(object: &'a Value, manager: &str, operation: &str) -> Result<&'a Value, Wrong> {
     let owners = object["metadata"]["managedFields"].as_array();
-    let found = owners
-        .into_iter()
-        .flatten()
-        .find(|owner| owner["manager"] == manager && owner["operation"] == operation);
+    let found = owners.into_iter().flatten().find(|owner| owner["manager"] == manager && owner["operation"] == operation);
     found.ok_or_else(|| Wrong::new(format!("no {operation} by {manager} in {}", object["metadata"]["managedFields"])))
 }
 
@@ -69,7 +66,8 @@ async fn created_fields_are_recorded(desk: Desk) -> CaseResult {
 
 async fn updated_fields_are_recorded(desk: Desk) -> CaseResult {
     desk.post(&SPECIMENS, &specimen("a", &json!({"size": 1, "title": "t"}))).await?;
-    let written = desk.patch(&SPECIMENS, "a?fieldManager=two", MERGE, &json!({"spec": {"size": 2, "nested": {"left": "l"}}})).await?;
+    let written =
+        desk.patch(&SPECIMENS, "a?fieldManager=two", MERGE, &json!({"spec": {"size": 2, "nested": {"left": "l"}}})).await?;
     let wanted = json!({"f:spec": {"f:nested": {".": {}, "f:left": {}}, "f:size": {}}});
     same(&owner(&written, "two", "Update")?["fieldsV1"], &wanted, "fields of the updater")?;
     let wanted = json!({"f:spec": {".": {}, "f:level": {}, "f:title": {}}});
@@ -122,7 +120,9 @@ async fn an_apply_conflicts_with_an_updater(desk: Desk) -> CaseResult {
 }
 
 async fn a_conflict_names_every_field(desk: Desk) -> CaseResult {
-    let config = |value: &str| specimen("a", &json!({"title": value, "parts": [{"name": "p", "value": value}], "numbers": [value.len()]}));
+    let config = |value: &str| {
+        specimen("a", &json!({"title": value, "parts": [{"name": "p", "value": value}], "numbers": [value.len()]}))
+    };
     desk.apply(&SPECIMENS, "a", "one", "", &config("v")).await?;
     let status = refused(desk.apply(&SPECIMENS, "a", "two", "", &config("ww")).await, 409, "Conflict")?;
     let mut fields: Vec<String> = status.details.causes.into_iter().map(|cause| cause.field).collect();

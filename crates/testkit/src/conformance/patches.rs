@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 
 use super::{
     Case,
-    desk::{CONFIG_MAPS, CaseResult, Desk, JSON, MERGE, SPECIMENS, STATEFUL_SETS, STRATEGIC, check, config_map, refused, same, text, version},
+    desk::{
+        CONFIG_MAPS, CaseResult, Desk, JSON, MERGE, SPECIMENS, STATEFUL_SETS, STRATEGIC, check, config_map, refused, same,
+        text, version,
+    },
     specimen::specimen,
     status::stateful_set,
 };
@@ -55,10 +58,12 @@ async fn a_json_patch_is_carried_out_in_order(desk: Desk) -> CaseResult {
 
 async fn a_json_patch_test_holds_or_refuses(desk: Desk) -> CaseResult {
     desk.post(&CONFIG_MAPS, &config_map("a", &json!({}), &json!({"k": "v"}))).await?;
-    let patch = |expected: &str| json!([
-        { "op": "test", "path": "/data/k", "value": expected },
-        { "op": "replace", "path": "/data/k", "value": "w" },
-    ]);
+    let patch = |expected: &str| {
+        json!([
+            { "op": "test", "path": "/data/k", "value": expected },
+            { "op": "replace", "path": "/data/k", "value": "w" },
+        ])
+    };
     refused(desk.patch(&CONFIG_MAPS, "a", JSON, &patch("other")).await, 422, "Invalid")?;
     same(text(&desk.get(&CONFIG_MAPS, "a").await?, "/data/k"), "v", "after the refusal")?;
     let written = desk.patch(&CONFIG_MAPS, "a", JSON, &patch("v")).await?;

@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 
 use super::{
     Case,
-    desk::{BUDGETS, CONFIG_MAPS, CaseResult, Desk, MERGE, SPECIMENS, STATEFUL_SETS, check, config_map, refused, same, text, version},
+    desk::{
+        BUDGETS, CONFIG_MAPS, CaseResult, Desk, MERGE, SPECIMENS, STATEFUL_SETS, check, config_map, refused, same, text,
+        version,
+    },
     specimen::specimen,
 };
 

@@ -134,7 +134,7 @@ async fn a_watch_by_name_sees_that_object_alone(desk: Desk) -> CaseResult {
 
 async fn a_watch_sees_its_namespace_alone(desk: Desk) -> CaseResult {
     let name = desk.namespace.clone();
-    let elsewhere = Desk { namespace: "default".to_owned(), ..desk.clone() };
+    let elsewhere = desk.moved_to("default");
     let mut watch = desk.watch(&SPECIMENS, &format!("resourceVersion={}", now(&desk).await?)).await?;
     elsewhere.post(&SPECIMENS, &specimen(&name, &json!({}))).await?;
     elsewhere.delete(&SPECIMENS, &name, &json!({})).await?;

@@ -15,6 +15,9 @@ use windlass_core::step::{Manifest, ObjectKind, ObjectRef};
 use super::Replicated;
 use super::validate::Validated;
 
+/// The protocol of a port that names none. Ports are told apart by number and protocol, so an applied one says both.
+const TCP: &str = "TCP";
+
 /// Every object of the cluster, in the order in which they are applied. `size` is the size that the `StatefulSet` has, or gets
 /// when it is made.
 pub(super) fn objects(cluster: &Validated, size: u16) -> Vec<Manifest> {
@@ -50,3 +53,6 @@ fn manifest(cluster: &Validated, kind: ObjectKind, name: &str, spec: serde_json:
     };
     seal(manifest, left_out)
 }
+
+#[cfg(test)]
+mod tests;

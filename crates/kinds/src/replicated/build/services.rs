@@ -6,7 +6,7 @@ use windlass_core::labels;
 use windlass_core::step::{Manifest, ObjectKind};
 
 use super::super::validate::Validated;
-use super::{manifest, selector};
+use super::{TCP, manifest, selector};
 
 /// A Service needs a port; a cluster whose spec names none still needs its members' host names.
 const PLACEHOLDER: i32 = 12345;
@@ -32,5 +32,9 @@ pub(super) fn client(cluster: &Validated) -> Manifest {
 fn ports(cluster: &Validated) -> Value {
     let placeholder = ServicePort { name: Some("dummy".into()), port: PLACEHOLDER, ..ServicePort::default() };
     let ports = if cluster.ports.is_empty() { std::slice::from_ref(&placeholder) } else { &cluster.ports };
+    let mut ports = ports.to_vec();
+    for port in &mut ports {
+        port.protocol.get_or_insert_with(|| TCP.to_owned());
+    }
     ports.iter().map(|port| serde_json::to_value(port).unwrap_or_default()).collect()
 }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Affinity, Container, EnvVar, EnvVarSource, ObjectFieldSelector, Volume, VolumeMount};
+use k8s_openapi::api::core::v1::{
+    Affinity, Container, EnvVar, EnvVarSource, ObjectFieldSelector, PersistentVolumeClaim, Volume, VolumeMount,
+};
 use serde_json::{Value, json};
 use windlass_core::step::{Manifest, ObjectKind};
 
 use super::super::validate::Validated;
-use super::{manifest, selector};
+use super::{TCP, manifest, selector};
 
 const SECRETS_PATH: &str = "/etc/rss/secrets";
 const PODINFO_PATH: &str = "/etc/podinfo";
@@ -17,15 +19,8 @@ const DEFAULT_GRACE_SECONDS: i64 = 600;
 const CHAOS_MODULO: i32 = 20;
 
 pub(super) fn stateful_set(cluster: &Validated, size: u16) -> Manifest {
-    let claims: Vec<Value> = cluster
-        .spec
-        .pod
-        .volume_claim_templates
-        .iter()
-        .flatten()
-        .map(|claim| json!({ "metadata": { "name": claim.metadata.name, "labels": claim.metadata.labels, "annotations": claim.metadata.annotations }, "spec": claim.spec }))
-        .collect();
-    let spec = json!({
+    let claims: Vec<Value> = cluster.spec.pod.volume_claim_templates.iter().flatten().map(claim_template).collect();
+    let spec = without_nothing(json!({
         "replicas": size,
         "serviceName": cluster.names.headless_service(),
         "podManagementPolicy": "Parallel",
@@ -34,16 +29,23 @@ pub(super) fn stateful_set(cluster: &Validated, size: u16) -> Manifest {
         "selector": { "matchLabels": selector(cluster) },
         "template": { "metadata": { "labels": selector(cluster) }, "spec": pod_spec(cluster) },
         "volumeClaimTemplates": claims,
-    });
-    let spec = without_nothing(spec);
+    }));
     manifest(cluster, ObjectKind::StatefulSet, &cluster.names.stateful_set(), spec, &["replicas"])
+}
+
+/// Only what the user may say of a claim: the rest of its metadata is the server's.
+fn claim_template(claim: &PersistentVolumeClaim) -> Value {
+    let metadata = &claim.metadata;
+    let metadata = json!({ "name": metadata.name, "labels": metadata.labels, "annotations": metadata.annotations });
+    without_nothing(json!({ "metadata": without_nothing(metadata), "spec": claim.spec }))
 }
 
 fn pod_spec(cluster: &Validated) -> Value {
     let spec = &cluster.spec;
     let pod = &spec.pod;
-    let node_selector: BTreeMap<&String, &String> = spec.node_selector.iter().chain(pod.node_selector.iter()).flatten().collect();
-    json!({
+    let node_selector: BTreeMap<&String, &String> =
+        spec.node_selector.iter().chain(pod.node_selector.iter()).flatten().collect();
+    without_nothing(json!({
         "containers": pod.containers.iter().map(|it| container(cluster, it)).collect::<Vec<_>>(),
         "volumes": volumes(cluster),
         "serviceAccountName": spec.service_account_name,
@@ -54,13 +56,16 @@ fn pod_spec(cluster: &Validated) -> Value {
         "affinity": affinity(cluster),
         "imagePullSecrets": spec.image_pull_secrets,
         "terminationGracePeriodSeconds": pod.termination_grace_period_seconds.unwrap_or(DEFAULT_GRACE_SECONDS),
-    })
+    }))
 }
 
 fn container(cluster: &Validated, given: &Container) -> Container {
     let mut container = given.clone();
     if container.resources.is_none() {
         container.resources.clone_from(&cluster.spec.resources);
+    }
+    for port in container.ports.iter_mut().flatten() {
+        port.protocol.get_or_insert_with(|| TCP.to_owned());
     }
     let env = container.env.get_or_insert_default();
     add_env(env, "SERVICE_NAME", Some(cluster.names.headless_service()), None);
@@ -100,7 +105,8 @@ fn secret_volume(secret: &str) -> String {
 }
 
 fn volumes(cluster: &Validated) -> Vec<Value> {
-    let given = cluster.spec.pod.volumes.iter().flatten().map(|volume: &Volume| serde_json::to_value(volume).unwrap_or_default());
+    let given =
+        cluster.spec.pod.volumes.iter().flatten().map(|volume: &Volume| serde_json::to_value(volume).unwrap_or_default());
     let podinfo = json!({
         "name": PODINFO,
         "downwardAPI": { "items": [
@@ -115,36 +121,23 @@ fn volumes(cluster: &Validated) -> Vec<Value> {
 
 /// The user's affinity, and beside it "never two members on one node" when that is asked for.
 fn affinity(cluster: &Validated) -> Value {
-    let mut affinity = cluster.spec.affinity.clone().unwrap_or_else(Affinity::default);
+    let mut affinity = cluster.spec.affinity.clone().unwrap_or_default();
     if cluster.spec.pod.anti_affinity == Some(true) {
         let term = serde_json::from_value(json!({
             "labelSelector": { "matchLabels": selector(cluster) },
             "topologyKey": "kubernetes.io/hostname",
         }));
-        let terms = &mut affinity
-            .pod_anti_affinity
-            .get_or_insert_default()
-            .required_during_scheduling_ignored_during_execution;
+        let terms = &mut affinity.pod_anti_affinity.get_or_insert_default().required_during_scheduling_ignored_during_execution;
         terms.get_or_insert_default().extend(term);
     }
     if affinity == Affinity::default() { Value::Null } else { serde_json::to_value(affinity).unwrap_or_default() }
 }
 
-/// Leaves out nulls and empty maps: server-side apply would own them, and the server would not keep them.
-fn without_nothing(value: Value) -> Value {
-    match value {
-        Value::Object(map) => Value::Object(
-            map.into_iter()
-                .map(|(key, value)| {
-                    // An empty directory is said by an empty map.
-                    let keep_empty = key == "emptyDir";
-                    (key, value, keep_empty)
-                })
-                .filter(|(_, value, keep)| *keep || !(value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty)))
-                .map(|(key, value, _)| (key, without_nothing(value)))
-                .collect(),
-        ),
-        Value::Array(list) => Value::Array(list.into_iter().map(without_nothing).collect()),
-        other => other,
+/// Leaves out what is null or empty: server-side apply would own it, and the server would not keep it. What is deeper down the
+/// user wrote, and there an empty map can mean something: an empty directory, a selector of everything.
+fn without_nothing(mut value: Value) -> Value {
+    if let Value::Object(map) = &mut value {
+        map.retain(|_, value| *value != Value::Null && *value != json!({}) && *value != json!([]));
     }
+    value
 }

@@ -1,0 +1,158 @@
+//! Measures Windlass on the lab: what it costs to create, keep and change N clusters, beside a bare writer on the same machine.
+//!
+//! Says what it finds, good or bad, with the goal and other operators' figures beside it. Nothing that is measured is done as
+//! an administrator, whom the API server never throttles. What the bench made is removed at the end, also after Ctrl-C.
+
+mod audit;
+mod cluster;
+mod converge;
+mod floor;
+mod kubelet;
+mod latency;
+mod machine;
+mod measure;
+mod model;
+mod operator;
+mod others;
+mod report;
+mod stage;
+mod table;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use clap::{Parser, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
+use windlass_lab::{DEFAULT_NAME, Lab};
+
+use crate::machine::Machine;
+use crate::report::Report;
+use crate::stage::Stage;
+
+/// Measures Windlass on the lab.
+#[derive(Debug, Parser)]
+#[command(name = "bench")]
+pub(crate) struct Arguments {
+    /// The lab that is used; it must be up.
+    #[arg(long, env = "WINDLASS_LAB", default_value = DEFAULT_NAME)]
+    lab: String,
+
+    /// How many clusters; one row of figures for each.
+    #[arg(long, value_delimiter = ',', default_value = "1,100,1000")]
+    clusters: Vec<usize>,
+
+    /// How many members each cluster has.
+    #[arg(long, default_value_t = 3)]
+    members: u16,
+
+    /// How long a quiet fleet is watched.
+    #[arg(long, default_value_t = 60)]
+    quiet_seconds: u64,
+
+    /// How many changes of a spec are timed; 20 when there is one cluster.
+    #[arg(long, default_value_t = 200)]
+    samples: usize,
+
+    /// The fake kubelet names no processes in its pods, so that there is nobody to run a hook in.
+    #[arg(long)]
+    without_processes: bool,
+
+    /// The operator that is measured; the static release build, or else a release build, when absent.
+    #[arg(long, value_name = "PROGRAM")]
+    operator: Option<std::path::PathBuf>,
+
+    /// The form of the result.
+    #[arg(long, default_value = "text")]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// A table for people.
+    Text,
+    /// One JSON document.
+    Json,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(&Arguments::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(arguments: &Arguments) -> Result<()> {
+    ensure!(arguments.clusters.iter().all(|count| *count > 0), "--clusters: each number must be 1 or more");
+    ensure!(arguments.members > 0 && arguments.samples > 0, "--members and --samples must be 1 or more");
+    if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
+        anyhow::bail!("a crypto provider is installed already");
+    }
+    let lab = Lab::named(&arguments.lab)?;
+    ensure!(lab.status().await.healthy, "the lab {} is not up: run `cargo xtask lab up`", lab.name());
+    let program = operator::program(arguments.operator.as_deref()).await?;
+
+    let mut report = Report::new(arguments, &program, Machine::now());
+    report.warnings.extend(others::operators_on(&lab));
+    for warning in &report.warnings {
+        eprintln!("bench: warning: {warning}");
+    }
+    let stage = Stage::prepare(&lab).await?;
+    let measured = tokio::select! {
+        measured = measure_all(&stage, arguments, &program, &mut report) => measured,
+        stopped = told_to_stop() => stopped.and(Err(anyhow::anyhow!("told to stop; the figures so far follow"))),
+    };
+    let cleared = tokio::select! {
+        cleared = stage.clear() => cleared,
+        // Whoever asks twice wants out now.
+        _ = told_to_stop() => Err(anyhow::anyhow!("told to stop again while clearing up; the next run clears what is left")),
+    };
+    report.finish(Machine::now());
+    match arguments.output {
+        Output::Text => print!("{}", table::text(&report)),
+        Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
+    }
+    measured.and(cleared)?;
+    ensure!(report.failures.is_empty(), "{} of {} rows could not be measured", report.failures.len(), arguments.clusters.len());
+    Ok(())
+}
+
+async fn measure_all(stage: &Stage, arguments: &Arguments, program: &operator::Program, report: &mut Report) -> Result<()> {
+    let kubelet = kubelet::start(stage, !arguments.without_processes).await?;
+    let model = model::take(stage, arguments, program, report).await?;
+    for count in &arguments.clusters {
+        match measure::measure(stage, arguments, program, &model, *count).await {
+            Ok(row) => report.rows.push(row),
+            // The other rows are still worth having.
+            Err(error) => {
+                let failure = format!("{count} clusters could not be measured: {error:#}");
+                say(&failure);
+                report.failures.push(failure);
+                stage.remove_namespaces().await?;
+            }
+        }
+    }
+    kubelet.check()
+}
+
+async fn told_to_stop() -> Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
+    tokio::select! {
+        _ = terminate.recv() => Ok(()),
+        pressed = tokio::signal::ctrl_c() => pressed.context("SIGINT cannot be watched"),
+    }
+}
+
+/// Tells on standard error how far the run is.
+pub(crate) fn say(text: impl std::fmt::Display) {
+    eprintln!("bench: {text}");
+}
+
+/// Waits for something that has a limit of its own.
+pub(crate) async fn within<T>(limit: Duration, what: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::time::timeout(limit, work).await.with_context(|| format!("waited {} s for {what} in vain", limit.as_secs()))?
+}

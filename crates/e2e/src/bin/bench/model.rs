@@ -1,0 +1,176 @@
+//! The objects of one converged cluster, as the operator made them: what the bare writer posts for every other name.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::{ListParams, PostParams};
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use windlass_api::Logbook;
+
+use crate::converge::Watches;
+use crate::operator::{Operator, Program};
+use crate::report::Report;
+use crate::stage::{Stage, from_json};
+use crate::{Arguments, cluster, floor, say};
+
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// The children of a cluster.
+pub(crate) struct Model {
+    name: String,
+    namespace: String,
+    children: Vec<Child>,
+}
+
+struct Child {
+    collection: String,
+    object: Value,
+}
+
+/// How many children of each kind a cluster has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Counts {
+    pub(crate) services: usize,
+    pub(crate) disruption_budgets: usize,
+    pub(crate) stateful_sets: usize,
+    pub(crate) logbooks: usize,
+}
+
+impl Counts {
+    /// What is known of the operator's rendering, to know when the model itself is complete.
+    pub(crate) const EXPECTED: Self = Self { services: 2, disruption_budgets: 1, stateful_sets: 1, logbooks: 1 };
+
+    pub(crate) fn all(self) -> usize {
+        self.services + self.disruption_budgets + self.stateful_sets + self.logbooks
+    }
+}
+
+/// Lets the operator make one cluster, and takes its objects. The operator's memory without any cluster is told on the way.
+pub(crate) async fn take(stage: &Stage, arguments: &Arguments, program: &Program, report: &mut Report) -> Result<Model> {
+    say("taking the objects of one cluster as a model");
+    let namespace = stage.namespace("model").await?;
+    let mut operator = Operator::start(stage, program)?;
+    operator.ready().await?;
+    report.without_clusters = Some(operator.usage()?);
+    let name = cluster::name(999_999);
+    let mut watches = Watches::start(stage, &namespace).await?;
+    let resource = cluster::resource(&stage.run, &namespace, &name, arguments.members);
+    floor::post_all(
+        &stage.writer,
+        vec![floor::Post::of("/apis/clusterlabs.org/v1alpha1", "replicatedstatefulsets", &namespace, &resource)],
+    )
+    .await?;
+    watches.all_converged(1, LIMIT).await.context("the operator did not complete the model cluster")?;
+    let mut children = Vec::new();
+    let counts = Counts {
+        services: collect::<Service>(stage, &namespace, &mut children).await?,
+        disruption_budgets: collect::<PodDisruptionBudget>(stage, &namespace, &mut children).await?,
+        stateful_sets: collect::<StatefulSet>(stage, &namespace, &mut children).await?,
+        logbooks: collect::<Logbook>(stage, &namespace, &mut children).await?,
+    };
+    ensure!(
+        counts == Counts::EXPECTED,
+        "a cluster has {counts:?}, and the bench waits for {:?}: correct the bench",
+        Counts::EXPECTED
+    );
+    operator.kill().await?;
+    stage.remove_namespace(&namespace).await?;
+    Ok(Model { name, namespace, children })
+}
+
+async fn collect<K>(stage: &Stage, namespace: &str, children: &mut Vec<Child>) -> Result<usize>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Serialize + std::fmt::Debug,
+{
+    let found = Api::<K>::namespaced(stage.writer.clone(), namespace).list(&ListParams::default()).await?;
+    let before = children.len();
+    for object in found {
+        let mut object = serde_json::to_value(object)?;
+        object["apiVersion"] = K::api_version(&()).into_owned().into();
+        object["kind"] = K::kind(&()).into_owned().into();
+        strip(&mut object);
+        let url = K::url_path(&(), None);
+        let collection = url.rsplit_once('/').map_or(url.clone(), |(group, plural)| format!("{group} {plural}"));
+        children.push(Child { collection, object });
+    }
+    Ok(children.len() - before)
+}
+
+/// Takes off what the server gave the object.
+fn strip(object: &mut Value) {
+    if let Some(object) = object.as_object_mut() {
+        object.remove("status");
+    }
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        for key in ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"] {
+            metadata.remove(key);
+        }
+    }
+    // The address of a Service is its own; that it has none is part of the wish.
+    if let Some(spec) = object["spec"].as_object_mut()
+        && spec.get("clusterIP").is_some_and(|address| address != "None")
+    {
+        spec.remove("clusterIP");
+        spec.remove("clusterIPs");
+    }
+}
+
+impl Model {
+    /// The requests of a bare writer for the clusters of these numbers. All objects have an owner that exists, as those of the
+    /// operator have: without one they would be collected at once.
+    pub(crate) async fn posts(
+        &self,
+        stage: &Stage,
+        namespace: &str,
+        numbers: std::ops::Range<usize>,
+    ) -> Result<Vec<floor::Post>> {
+        let owner: ConfigMap = from_json(json!({ "metadata": { "generateName": "owner-" } }))?;
+        let owner =
+            Api::<ConfigMap>::namespaced(stage.writer.clone(), namespace).create(&PostParams::default(), &owner).await?;
+        let reference = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "name": owner.metadata.name, "uid": owner.metadata.uid,
+            "controller": true, "blockOwnerDeletion": true,
+        });
+        let mut posts = Vec::new();
+        for number in numbers {
+            let name = cluster::name(number);
+            for child in &self.children {
+                posts.push(child.post(self, namespace, &name, &reference)?);
+            }
+        }
+        Ok(posts)
+    }
+}
+
+impl Child {
+    fn post(&self, model: &Model, namespace: &str, name: &str, owner: &Value) -> Result<floor::Post> {
+        let text = self.object.to_string().replace(&model.name, name).replace(&model.namespace, namespace);
+        let mut object: Value = serde_json::from_str(&text)?;
+        object["metadata"]["ownerReferences"] = json!([owner]);
+        let (group, plural) = self.collection.split_once(' ').context("a collection without a name")?;
+        Ok(floor::Post::of(group, plural, namespace, &object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_server_gave_goes_and_what_was_wished_stays() {
+        let mut client = json!({ "metadata": { "name": "a", "uid": "u", "generation": 1 }, "spec": { "clusterIP": "10.96.0.7", "clusterIPs": ["10.96.0.7"] }, "status": {} });
+        strip(&mut client);
+        assert_eq!(client, json!({ "metadata": { "name": "a" }, "spec": {} }));
+        let mut headless = json!({ "metadata": { "name": "a" }, "spec": { "clusterIP": "None", "clusterIPs": ["None"] } });
+        strip(&mut headless);
+        assert_eq!(headless["spec"]["clusterIP"], "None");
+    }
+}

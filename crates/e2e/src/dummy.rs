@@ -1,0 +1,105 @@
+//! A light `ReplicatedStatefulSet`: its members are shells, and a file says whether one "runs".
+//!
+//! Each member keeps what it is in `/state`: `running` and `data` are its state, `hooks` has one line per hook that changed
+//! something, and a start waits while there is a file `hold`.
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::place::Place;
+use crate::wait::{LONG, wait_for};
+
+/// The image of the Galera example has a shell, and is in the lab anyway.
+const IMAGE: &str = "localhost/windlass-galera:1";
+
+const HOLD: &str = "while test -e /state/hold; do sleep 0.1; done";
+const SEQUENCE: &str = r#"if test -f /state/data; then
+echo '{"history":"one","sequence":1,"safe":false,"kind":"clean"}'
+else echo '{"history":null,"sequence":null,"safe":false,"kind":"none"}'; fi"#;
+
+fn shell(script: &str) -> Value {
+    json!({ "command": ["/bin/bash", "-c", script] })
+}
+
+/// The manifest of a light cluster.
+pub fn manifest(name: &str, replicas: u16) -> Value {
+    json!({
+        "apiVersion": "clusterlabs.org/v1alpha1",
+        "kind": "ReplicatedStatefulSet",
+        "metadata": { "name": name },
+        "spec": {
+            "replicas": replicas,
+            "reconcileInterval": "10s",
+            "servicePorts": [{ "name": "main", "port": 3306 }],
+            "pod": {
+                "terminationGracePeriodSeconds": 2,
+                "containers": [{
+                    "name": "member",
+                    "image": IMAGE,
+                    "imagePullPolicy": "IfNotPresent",
+                    "command": ["/bin/bash", "-c", "trap 'exit 0' TERM; sleep infinity & wait"],
+                    "resources": { "requests": { "cpu": "10m", "memory": "16Mi" } },
+                    "securityContext": {
+                        "runAsNonRoot": true,
+                        "runAsUser": 10000,
+                        "allowPrivilegeEscalation": false,
+                        "capabilities": { "drop": ["ALL"] },
+                        "seccompProfile": { "type": "RuntimeDefault" },
+                    },
+                    "volumeMounts": [{ "name": "state", "mountPath": "/state" }],
+                    "readinessProbe": { "exec": { "command": ["test", "-f", "/state/running"] }, "periodSeconds": 1, "failureThreshold": 1 },
+                }],
+                "volumes": [{ "name": "state", "emptyDir": {} }],
+                "commands": {
+                    "sequence": shell(SEQUENCE),
+                    "status": shell("test -f /state/running && exit 8; exit 7"),
+                    "stop": shell("echo stop >>/state/hooks; rm -f /state/running"),
+                    "seed": shell(&format!("echo seed >>/state/hooks; {HOLD}; touch /state/data /state/running")),
+                    "primary": shell(&format!("echo primary >>/state/hooks; {HOLD}; touch /state/data /state/running")),
+                },
+            },
+        },
+    })
+}
+
+impl Place {
+    /// Makes a light cluster and waits until it is Ready.
+    pub async fn dummy(&self, name: &str, replicas: u16) -> Result<Cluster> {
+        self.apply(&[manifest(name, replicas)]).await?;
+        let cluster = self.cluster(name)?;
+        cluster.wait_until_ready(replicas).await?;
+        Ok(cluster)
+    }
+}
+
+impl Cluster {
+    /// Makes a member of a light cluster stop, as a crash does.
+    pub async fn crash(&self, ordinal: u16) -> Result<()> {
+        self.place.shell(&self.pod(ordinal), "rm /state/running").await.map(drop)
+    }
+
+    /// Whether a member of a light cluster runs.
+    pub async fn runs(&self, ordinal: u16) -> Result<bool> {
+        Ok(self.place.run(&self.pod(ordinal), &["test", "-f", "/state/running"]).await?.code == 0)
+    }
+
+    /// Waits until a member of a light cluster runs.
+    pub async fn wait_until_runs(&self, ordinal: u16) -> Result<()> {
+        wait_for(&format!("member {ordinal} runs"), LONG, async || {
+            ensure!(self.runs(ordinal).await.context("not asked")?, "it does not run");
+            Ok(())
+        })
+        .await
+    }
+
+    /// The hooks that changed something in the members of a light cluster, as the members saw them.
+    pub async fn hooks(&self, replicas: u16) -> Result<Vec<String>> {
+        let mut all = Vec::new();
+        for pod in self.pods(replicas) {
+            let lines = self.place.shell(&pod, "cat /state/hooks 2>/dev/null || true").await?;
+            all.extend(lines.lines().map(|hook| format!("{hook} {pod}")));
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,128 @@
+use rstest::rstest;
+
+use super::super::fixtures::*;
+use super::super::hooks::Deed;
+
+/// The steps, without those that only follow a role with its label.
+fn moves(fixture: &Fixture) -> Vec<String> {
+    fixture.steps().into_iter().filter(|step| !step.starts_with("label")).collect()
+}
+
+#[rstest]
+#[case(3, 5, "scale StatefulSet rss-orders from 3 to 5")]
+#[case(1, 99, "scale StatefulSet rss-orders from 1 to 99")]
+fn out_goes_at_once(#[case] from: u16, #[case] to: u16, #[case] step: &str) {
+    assert_eq!(moves(&Fixture::serving(from).wants(to)), [step]);
+}
+
+#[test]
+fn out_carries_what_was_judged() {
+    let mut fixture = Fixture::serving(3).wants(5);
+    fixture.set().object.meta.resource_version = "77".into();
+    let plan = fixture.plan();
+    let windlass_core::step::Act::SetReplicas { uid, resource_version, .. } = &plan.steps[0].act else { panic!("{plan:?}") };
+    assert_eq!((uid.as_str(), resource_version.as_str()), ("uid-StatefulSet-rss-orders", "77"));
+}
+
+#[rstest]
+#[case::one_of_three(3, 2, &["stop rss-orders-2"])]
+#[case::a_quorum_stays(5, 1, &["stop rss-orders-3", "stop rss-orders-4"])]
+#[case::of_two(2, 1, &["stop rss-orders-1"])]
+#[case::to_nothing_one_at_a_time(5, 0, &["stop rss-orders-4"])]
+#[case::the_last_one(1, 0, &["stop rss-orders-0"])]
+fn in_stops_the_highest_first(#[case] from: u16, #[case] to: u16, #[case] expected: &[&str]) {
+    assert_eq!(moves(&Fixture::serving(from).wants(to)), expected);
+}
+
+#[test]
+fn a_leaving_member_loses_its_label_before_it_is_stopped() {
+    let expected = ["label Pod rss-orders-2 rss-active-member=false", "stop rss-orders-2"];
+    assert_eq!(Fixture::serving(3).wants(2).steps(), expected);
+    // Also while its answer is awaited.
+    let fixture = Fixture::serving(3).wants(2).runs(2, Deed::Stop);
+    assert_eq!(fixture.steps(), ["label Pod rss-orders-2 rss-active-member=false"]);
+}
+
+#[test]
+fn only_the_finished_prefix_is_written() {
+    let fixture = Fixture::serving(5).wants(2).role(4, STOPPED).runs(3, Deed::Stop).role(2, STOPPED);
+    assert_eq!(moves(&fixture), ["scale StatefulSet rss-orders from 5 to 4"]);
+    let fixture = Fixture::serving(5).wants(2).runs(4, Deed::Stop).role(3, STOPPED).role(2, STOPPED);
+    assert!(moves(&fixture).is_empty(), "{:?}", fixture.plan());
+}
+
+#[rstest]
+#[case::all_who_stay_are_stopped(|it: Fixture| it.role(0, STOPPED).role(1, STOPPED))]
+#[case::all_who_stay_are_silent(|it: Fixture| it.silent(0).silent(1))]
+#[case::all_who_stay_start(|it: Fixture| it.role(0, STARTING).role(1, STARTING))]
+fn nobody_leaves_when_no_primary_would_stay(#[case] change: fn(Fixture) -> Fixture) {
+    let fixture = change(Fixture::serving(4).wants(2));
+    assert!(!fixture.steps().iter().any(|step| step.starts_with("stop") || step.starts_with("scale")), "{:?}", fixture.plan());
+    assert!(fixture.said("Scaling").is_some(), "{:?}", fixture.plan());
+}
+
+#[test]
+fn a_pod_that_never_ran_may_go() {
+    let mut fixture = Fixture::serving(3).wants(2);
+    let pod = fixture.pod(2);
+    pod.phase = "Pending".into();
+    pod.process = None;
+    pod.ready = false;
+    assert_eq!(moves(&fixture), ["scale StatefulSet rss-orders from 3 to 2"]);
+}
+
+#[rstest]
+#[case::silent(|it: Fixture| it.silent(2))]
+#[case::its_container_crashed(|it: Fixture| { let mut it = it; it.pod(2).process = None; it })]
+#[case::not_asked(|it: Fixture| { let mut it = it; it.pod(2).process = Some("another".into()); it })]
+#[case::no_pod(|it: Fixture| { let mut it = it; it.children.pods.remove("rss-orders-2"); it })]
+#[case::another_hook_runs(|it: Fixture| it.runs(2, Deed::Primary))]
+fn an_unknown_member_is_neither_stopped_nor_removed(#[case] change: fn(Fixture) -> Fixture) {
+    let fixture = change(Fixture::serving(3).wants(1));
+    let touched: Vec<String> =
+        moves(&fixture).into_iter().filter(|step| step.ends_with("-2") || step.starts_with("scale")).collect();
+    assert!(touched.is_empty(), "{:?}", fixture.plan());
+    assert!(
+        fixture.waiting().iter().any(|(_, _, message)| message == "member 2 stays: could not be observed"),
+        "{:?}",
+        fixture.plan()
+    );
+}
+
+#[test]
+fn a_failed_member_that_leaves_is_stopped_too() {
+    assert_eq!(moves(&Fixture::serving(3).wants(2).role(2, FAILED)), ["stop rss-orders-2"]);
+}
+
+#[test]
+fn down_to_nothing_needs_no_primary() {
+    let fixture = Fixture::stopped(3).wants(0);
+    assert_eq!(moves(&fixture), ["scale StatefulSet rss-orders from 3 to 0"]);
+}
+
+#[rstest]
+#[case::below(2, 3, None)]
+#[case::as_many(3, 3, Some("scale StatefulSet rss-orders from 0 to 3"))]
+#[case::more(4, 3, Some("scale StatefulSet rss-orders from 0 to 4"))]
+fn from_nothing_all_that_hold_data_come_back(#[case] wanted: u16, #[case] restore: u16, #[case] step: Option<&str>) {
+    let mut fixture = Fixture::new(wanted).logbook(|logbook| logbook.counts.restore = restore);
+    fixture.store(0);
+    assert_eq!(moves(&fixture), Vec::from_iter(step));
+    let said = fixture.said("ReplicasBelowRestore");
+    assert_eq!(said.is_some(), step.is_none());
+    if let Some((stalled, message)) = said {
+        assert!(stalled && message.contains("set it to 3 or more"), "{message}");
+    }
+}
+
+#[test]
+fn while_it_stops_a_member_is_not_started_again() {
+    let fixture = Fixture::serving(3).wants(2).role(2, STOPPED);
+    assert_eq!(moves(&fixture), ["scale StatefulSet rss-orders from 3 to 2"]);
+}
+
+#[test]
+fn a_member_that_is_wanted_again_joins_again() {
+    let fixture = Fixture::serving(3).role(2, STOPPED).active(2, "false");
+    assert_eq!(moves(&fixture), ["start as primary rss-orders-2"]);
+}

@@ -1,0 +1,229 @@
+use rstest::rstest;
+use windlass_core::views::Compact;
+
+use super::super::fixtures::*;
+use super::super::hooks::Deed;
+
+fn steps(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_new_cluster_gets_its_objects_in_order() {
+    let expected = [
+        "apply Service orders-svc",
+        "apply Service orders-client",
+        "apply PodDisruptionBudget rss-orders",
+        "apply StatefulSet rss-orders",
+    ];
+    let fixture = Fixture::new(3);
+    assert_eq!(fixture.steps(), steps(&expected));
+    assert!(fixture.plan().steps.iter().all(|step| step.reason == "it does not exist"));
+}
+
+#[rstest]
+#[case(1)]
+#[case(3)]
+#[case(12)]
+fn a_healthy_cluster_is_left_alone(#[case] replicas: u16) {
+    let fixture = Fixture::serving(replicas);
+    assert!(fixture.plan().is_empty(), "{:?}", fixture.plan());
+}
+
+#[rstest]
+#[case::a_service_is_gone(|it: &mut Fixture| drop(it.children.services.remove("orders-client")), "apply Service orders-client")]
+#[case::the_budget_is_gone(|it: &mut Fixture| it.children.disruption_budgets.clear(), "apply PodDisruptionBudget rss-orders")]
+#[case::a_label_is_gone(|it: &mut Fixture| it.children.services.get_mut("orders-svc").unwrap().meta.labels.clear(), "apply Service orders-svc")]
+#[case::another_owner(|it: &mut Fixture| it.set().object.meta.owner_uid = Some("uid-of-another".into()), "apply StatefulSet rss-orders")]
+#[case::another_value(
+    |it: &mut Fixture| {
+        let set = it.set();
+        let mut spec = set.object.spec.value();
+        spec["template"]["spec"]["containers"][0]["image"] = "other".into();
+        set.object.spec = Compact::of(&spec);
+    },
+    "apply StatefulSet rss-orders"
+)]
+#[case::another_image(|it: &mut Fixture| it.resource.spec.pod.containers[0].image = Some("galera:2".into()), "apply StatefulSet rss-orders")]
+fn drift_of_one_object_is_one_step(#[case] change: fn(&mut Fixture), #[case] expected: &str) {
+    let mut fixture = Fixture::serving(3);
+    change(&mut fixture);
+    assert_eq!(fixture.steps(), steps(&[expected]));
+}
+
+#[rstest]
+#[case::with_all_that_may_hold_data(3, 5, 5)]
+#[case::with_all_that_are_wanted(6, 5, 6)]
+#[case::with_none_when_none_is_wanted(0, 5, 0)]
+fn a_set_that_was_deleted_comes_back(#[case] wanted: u16, #[case] restore: u16, #[case] size: u64) {
+    let mut fixture = Fixture::serving(5).wants(wanted).logbook(|logbook| logbook.counts.restore = restore);
+    fixture.children.stateful_sets.clear();
+    let plan = fixture.plan();
+    let windlass_core::step::Act::Apply(manifest) = &plan.steps[0].act else { panic!("{plan:?}") };
+    assert_eq!(manifest.spec["replicas"], size);
+    assert!(!fixture.steps().iter().any(|step| step.starts_with("stop") || step.starts_with("scale")), "{plan:?}");
+}
+
+/// A cluster whose spec was edited into one that is refused.
+fn refused(mut fixture: Fixture) -> Fixture {
+    fixture.resource.spec.replicas = Some(1);
+    fixture.resource.spec.primaries = Some(9);
+    fixture.resource.spec.pod.containers[0].image = Some("galera:2".into());
+    fixture
+}
+
+#[test]
+fn a_refused_spec_is_told_with_its_field_and_touches_no_object() {
+    let fixture = refused(Fixture::serving(3));
+    assert!(fixture.steps().is_empty(), "{:?}", fixture.plan());
+    let (stalled, message) = fixture.said("InvalidSpec").unwrap();
+    assert!(stalled && message.contains("spec.primaries"), "{message}");
+}
+
+#[test]
+fn a_refused_spec_does_not_keep_members_from_being_looked_after() {
+    let fixture = refused(Fixture::serving(3).role(2, STOPPED));
+    assert_eq!(fixture.steps(), steps(&["label Pod rss-orders-2 rss-active-member=false", "start as primary rss-orders-2"]));
+}
+
+#[test]
+fn a_lost_logbook_blocks_seed_and_removal_but_not_drift_repair() {
+    let mut fixture = Fixture::stopped(3).holds(0, NO_DATA).holds(1, NO_DATA).holds(2, NO_DATA).lost();
+    for ordinal in 0..3 {
+        fixture = fixture.active(ordinal, "false");
+    }
+    fixture.children.services.remove("orders-svc");
+    assert_eq!(fixture.steps(), steps(&["apply Service orders-svc"]));
+    assert!(fixture.said("LogbookLost").unwrap().0);
+
+    let fixture = Fixture::serving(5).wants(3).lost();
+    assert!(fixture.steps().is_empty(), "{:?}", fixture.plan());
+}
+
+#[test]
+fn a_lost_logbook_does_not_keep_a_member_from_joining() {
+    let fixture = Fixture::serving(3).role(2, STOPPED).active(2, "false").lost();
+    assert_eq!(fixture.steps(), steps(&["start as primary rss-orders-2"]));
+}
+
+#[test]
+fn the_seed_is_alone_and_gets_no_peers() {
+    let fixture = Fixture::stopped(2)
+        .active(0, "false")
+        .active(1, "false")
+        .holds(0, &position(HISTORY, 1))
+        .holds(1, &position(HISTORY, 2));
+    let plan = fixture.plan();
+    assert_eq!(fixture.steps(), steps(&["seed the cluster from rss-orders-1"]));
+    let windlass_core::step::Act::Member(run) = &plan.steps[0].act else { panic!("{plan:?}") };
+    assert_eq!(run.exec.command, ["/hooks/seed"]);
+}
+
+#[test]
+fn a_joining_member_is_told_of_primaries_first_and_of_all_peers() {
+    let fixture = Fixture::serving(3).role(0, STOPPED).active(0, "false").role(1, STOPPED).active(1, "false");
+    let plan = fixture.plan();
+    // One primary hands its data to one member at a time.
+    assert_eq!(fixture.steps(), steps(&["start as primary rss-orders-0"]));
+    let windlass_core::step::Act::Member(run) = &plan.steps[0].act else { panic!("{plan:?}") };
+    assert_eq!(run.exec.command, ["/hooks/primary", "rss-orders-2.orders-svc", "rss-orders-1.orders-svc"]);
+    assert_eq!(fixture.said("MembersStarting").unwrap().1, "member 1 waits to be started");
+}
+
+#[test]
+fn two_primaries_start_two_members_at_once() {
+    let fixture = (2..5).fold(Fixture::serving(5), |fixture, ordinal| fixture.role(ordinal, STOPPED).active(ordinal, "false"));
+    assert_eq!(fixture.steps(), steps(&["start as primary rss-orders-2", "start as primary rss-orders-3"]));
+}
+
+#[test]
+fn beyond_the_wished_primaries_members_are_secondaries() {
+    let mut fixture = Fixture::serving(3);
+    fixture.resource.spec.primaries = Some(1);
+    fixture.resource.spec.pod.commands.secondary = Some(command("secondary"));
+    let fixture = fixture.role(1, SECONDARY).role(2, STOPPED).active(2, "false");
+    assert_eq!(fixture.steps(), steps(&["start as secondary rss-orders-2"]));
+}
+
+#[test]
+fn without_a_hook_for_secondaries_both_codes_mean_a_primary() {
+    let fixture = Fixture::serving(3).role(1, SECONDARY);
+    assert!(fixture.plan().is_empty(), "{:?}", fixture.plan());
+}
+
+#[test]
+fn a_hook_that_failed_is_tried_again_later() {
+    let failed = super::super::facts::Of::Deed(Deed::Primary);
+    let fixture = Fixture::serving(3).active(2, "false").learns(2, failed, exited(1, "")).role(2, STOPPED);
+    assert!(fixture.steps().is_empty(), "{:?}", fixture.plan());
+    assert_eq!(fixture.later(3).steps(), steps(&["start as primary rss-orders-2"]));
+}
+
+#[test]
+fn a_failed_member_is_told_with_what_to_do() {
+    let fixture = Fixture::serving(3).role(1, FAILED);
+    let (stalled, message) = fixture.said("MemberFailed").unwrap();
+    assert!(stalled && message.contains("member 1") && message.contains("delete its pod"), "{message}");
+    assert_eq!(fixture.steps(), steps(&["label Pod rss-orders-1 rss-active-member=false"]));
+}
+
+#[rstest]
+#[case::it_serves(PRIMARY, None, Some("true"))]
+#[case::it_serves_again(PRIMARY, Some("false"), Some("true"))]
+#[case::it_is_stopped(STOPPED, Some("true"), Some("false"))]
+#[case::it_starts(STARTING, Some("true"), Some("false"))]
+#[case::it_failed(FAILED, Some("true"), Some("false"))]
+#[case::it_never_served(STOPPED, None, None)]
+#[case::it_still_serves(PRIMARY, Some("true"), None)]
+fn labels_follow_roles(#[case] code: i32, #[case] has: Option<&str>, #[case] gets: Option<&str>) {
+    let mut fixture = Fixture::serving(3).role(1, code);
+    fixture.pod(1).meta.labels.remove("rss-active-member");
+    let fixture = match has {
+        Some(value) => fixture.active(1, value),
+        None => fixture,
+    };
+    let labelled: Vec<String> = fixture.steps().into_iter().filter(|step| step.starts_with("label")).collect();
+    let expected: Vec<String> =
+        gets.map(|value| format!("label Pod rss-orders-1 rss-active-member={value}")).into_iter().collect();
+    assert_eq!(labelled, expected);
+}
+
+#[rstest]
+#[case::true_stays("true")]
+#[case::false_stays("false")]
+fn blindness_leaves_labels_alone(#[case] value: &str) {
+    let fixture = Fixture::serving(3).silent(1).active(1, value);
+    assert!(fixture.steps().is_empty(), "{:?}", fixture.plan());
+}
+
+/// A cluster whose template was edited: all pods are outdated.
+fn outdated() -> Fixture {
+    let mut fixture = Fixture::serving(3);
+    fixture.set().update_revision = Some("r2".into());
+    fixture
+}
+
+#[test]
+fn a_roll_replaces_the_highest_outdated_pod_and_names_what_it_judged() {
+    let mut fixture = outdated();
+    fixture.pod(2).meta.labels.insert(REVISION_LABEL.into(), "r2".into());
+    let plan = fixture.plan();
+    assert_eq!(fixture.steps(), steps(&["delete Pod rss-orders-1"]));
+    let windlass_core::step::Act::Delete { uid, resource_version, .. } = &plan.steps[0].act else { panic!("{plan:?}") };
+    assert_eq!((uid.as_str(), resource_version.as_str()), ("uid-rss-orders-1-a", "1"));
+}
+
+#[rstest]
+#[case::a_member_is_not_ready(|it: Fixture| { let mut it = it; it.pod(0).ready = false; it })]
+#[case::a_member_is_silent(|it: Fixture| it.silent(0))]
+#[case::a_member_is_stopped(|it: Fixture| it.role(0, STOPPED))]
+#[case::another_pod_ends(|it: Fixture| { let mut it = it; it.pod(0).meta.deleting = true; it })]
+#[case::the_pod_ends_already(|it: Fixture| { let mut it = it; it.pod(2).meta.deleting = true; it })]
+#[case::the_controller_is_behind(|it: Fixture| { let mut it = it; it.set().object.meta.generation = Some(2); it })]
+#[case::the_cluster_grows(|it: Fixture| it.wants(4))]
+#[case::the_cluster_shrinks(|it: Fixture| it.wants(2))]
+#[case::an_object_differs(|it: Fixture| { let mut it = it; it.children.services.clear(); it })]
+fn a_roll_waits(#[case] change: fn(Fixture) -> Fixture) {
+    let fixture = change(outdated());
+    assert!(!fixture.steps().iter().any(|step| step.starts_with("delete")), "{:?}", fixture.plan());
+}

@@ -1,0 +1,221 @@
+//! The operator's side: the flow of a pass, in pure code, with every step judged against the truth before it is carried out.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use windlass_api::logbook::{Intent, LogbookSpec, PauseRecord};
+use windlass_core::gate::{Door, Gate};
+use windlass_core::kind::{Kind as _, Observed, Report};
+use windlass_core::lane::Lane;
+use windlass_core::memory::Memory;
+use windlass_core::plan::Plan;
+use windlass_core::step::{Act, Action as _, ObjectKind, Step};
+
+use super::super::Replicated;
+use super::super::facts::{Answer, Role};
+use super::super::fixtures::CLUSTER_UID;
+use super::super::hooks::{Deed, HookRun};
+use super::super::plan::{plan, plan_with};
+use super::super::probes;
+use super::database::Server;
+use super::kubernetes::sketches;
+use super::{Ordinal, World};
+
+/// What came of a pass.
+#[derive(Debug)]
+pub(super) struct Passed {
+    pub(super) plan: Plan<HookRun>,
+    pub(super) look_again: Timestamp,
+    /// A lane was opened: the next pass follows at once.
+    pub(super) resumed: bool,
+}
+
+impl World {
+    pub(super) fn pass(&mut self) -> Passed {
+        self.passes += 1;
+        Replicated::forget(&mut self.facts, &self.children);
+        let memory = Memory::judge(self.logbook.as_ref(), CLUSTER_UID, &self.children);
+        let observed = Observed {
+            resource: &self.resource,
+            children: &self.children,
+            facts: &self.facts,
+            memory: &memory,
+            answered: &BTreeMap::new(),
+            running: &self.running,
+            now: self.now,
+        };
+        let full = self.objects_changed || self.set().is_none();
+        let plan = match (full, self.thorough) {
+            (_, true) => plan(&observed),
+            (true, false) => plan_with(&observed, sketches),
+            // All objects were found to be so, and nobody touched them since.
+            (false, false) => plan_with(&observed, |_, _| Vec::new()),
+        };
+        let mut entries = memory.entries();
+        entries.cluster_uid = CLUSTER_UID.into();
+        Replicated::remember(&observed, &mut entries);
+        let gate = gate(&observed, &entries);
+        let parted = gate.part(&plan);
+        remember_pass(&observed, &gate, &parted.go, parted.held.is_empty(), &mut entries);
+        let questions = probes::due(&observed);
+        let wait = if self.events.is_empty() { probes::look_again(&observed) } else { Duration::from_mins(1) };
+        if self.passes.is_multiple_of(16) {
+            let report = Report { plan: &plan, gate: &gate, held: &parted.held, taken: &[], remembered: &entries };
+            let status = Replicated::status(&observed, &report);
+            assert_eq!(status.conditions.len(), 7);
+        }
+        self.objects_changed = full && plan.steps.iter().any(|step| matches!(step.act, Act::Apply(_)));
+
+        let kept = self.calm || !self.dice.chance(3);
+        if kept {
+            self.logbook = Some(entries);
+            for step in &parted.go {
+                self.take(step);
+            }
+        }
+        for question in questions {
+            self.ask(question);
+        }
+        let resumed = kept && self.withdraw(&gate);
+        Passed { plan, look_again: self.now.checked_add(SignedDuration::try_from(wait).unwrap()).unwrap(), resumed }
+    }
+
+    /// Opens lanes whose acknowledgement was withdrawn in the status.
+    fn withdraw(&mut self, gate: &Gate) -> bool {
+        let Some(logbook) = &mut self.logbook else { return false };
+        let opening = |lane| *gate.door(lane) == Door::Opening;
+        if opening(Lane::Resources) {
+            logbook.pause.resources = None;
+        }
+        if opening(Lane::Clustering) {
+            logbook.pause.clustering = None;
+        }
+        opening(Lane::Resources) || opening(Lane::Clustering)
+    }
+
+    /// Carries a step out, unless the request gets lost.
+    fn take(&mut self, step: &Step<HookRun>) {
+        self.judge(step);
+        if !self.calm && self.dice.chance(5) {
+            return;
+        }
+        match &step.act {
+            Act::Apply(manifest) => drop(self.apply(manifest)),
+            Act::Delete { object, uid, resource_version } => {
+                let ordinal = Self::ordinal(&object.name);
+                let same = |meta: &windlass_core::views::Meta| meta.uid == *uid && meta.resource_version == *resource_version;
+                if self.pod(ordinal).is_some_and(|pod| same(&pod.meta)) {
+                    self.delete_pod(ordinal);
+                }
+            }
+            Act::SetReplicas { uid, resource_version, to, .. } => {
+                let meta = self.set().map(|set| &set.object.meta);
+                if meta.is_some_and(|meta| meta.uid == *uid && meta.resource_version == *resource_version) {
+                    self.resize(*to);
+                }
+            }
+            Act::Label { object, uid, labels } => {
+                let version = self.fresh().to_string();
+                let pod = self.children.pods.get_mut(&object.name).filter(|pod| pod.meta.uid == *uid);
+                if let Some(pod) = pod {
+                    pod.meta.labels.extend(labels.clone());
+                    pod.meta.resource_version = version;
+                }
+            }
+            Act::Member(run) => self.start(run.clone()),
+        }
+    }
+
+    /// What no step may ever do.
+    fn judge(&self, step: &Step<HookRun>) {
+        let paused = Replicated::pause(&self.resource).lane(step.lane()).paused;
+        assert!(!paused, "{step} is taken in a paused lane");
+        match &step.act {
+            Act::Delete { object, uid, resource_version } => {
+                assert_eq!(object.kind, ObjectKind::Pod, "{step}");
+                assert!(!uid.is_empty() && !resource_version.is_empty(), "{step} has no precondition");
+                let others = self.children.pods.values().filter(|pod| pod.meta.name != object.name);
+                assert!(others.into_iter().all(|pod| !pod.meta.deleting), "{step} while another pod ends");
+            }
+            Act::SetReplicas { from, to, .. } => {
+                for ordinal in *to..*from {
+                    let server = self.database.server(ordinal);
+                    assert_eq!(server, Server::Down, "{step}, but member {ordinal} was not stopped");
+                }
+            }
+            Act::Member(run) if run.deed == Deed::Stop => self.judge_stop(run),
+            Act::Member(run) if run.deed == Deed::Seed => {
+                assert_eq!(self.database.primaries(), 0, "{step} beside a primary component");
+                let starts =
+                    |(ordinal, hook): (&u16, &super::Hook)| *ordinal != run.exec.ordinal.get() && hook.deed == Deed::Seed;
+                assert!(!self.hooks.iter().any(starts), "{step} while another seed may come up");
+                let announced = self.logbook.iter().flat_map(|logbook| &logbook.intents);
+                assert!(announced.into_iter().any(|intent| intent.uid == run.target_uid()), "{step} was not announced");
+            }
+            _ => {}
+        }
+    }
+
+    /// When members leave a cluster that goes on, one that was seen as a primary stays; and it is one, unless it was lost since.
+    fn judge_stop(&self, stopped: &HookRun) {
+        let wanted = self.resource.spec.replicas.unwrap_or(3);
+        if wanted == 0 {
+            return;
+        }
+        let stays = |ordinal: &u16| *ordinal < wanted && *ordinal != stopped.exec.ordinal.get();
+        let seen: Vec<(u16, Timestamp)> =
+            (0..super::LARGEST).filter(stays).filter_map(|ordinal| Some((ordinal, self.seen_primary(ordinal)?))).collect();
+        assert!(!seen.is_empty(), "{stopped} although no primary is known to stay");
+        let oldest = seen.iter().map(|(_, at)| *at).min().unwrap();
+        let still = seen.iter().any(|(ordinal, _)| self.database.server(*ordinal) == Server::Primary);
+        // An answer may be some seconds older than its arrival.
+        let lost_since = self.disturbed >= oldest.checked_sub(SignedDuration::from_secs(5)).unwrap();
+        assert!(still || lost_since, "{stopped} although no primary stays");
+    }
+
+    /// When the operator last saw this member as a primary.
+    pub(super) fn seen_primary(&self, ordinal: u16) -> Option<Timestamp> {
+        let ordinal = Ordinal::new(ordinal);
+        let pod = self.children.pods.get(&ordinal.pod_name(super::SET))?;
+        let role = self.facts.of(ordinal, pod)?.role.as_ref()?;
+        // These clusters have no hook for secondaries.
+        matches!(role.answer, Answer::Known(Role::Primary | Role::Secondary)).then_some(role.at)
+    }
+}
+
+fn gate(observed: &Observed<'_, Replicated>, entries: &LogbookSpec) -> Gate {
+    let requests = Replicated::pause(observed.resource);
+    let running = observed.running.iter().map(ToString::to_string).collect();
+    let resources = Door::decide(requests.resources.paused, entries.pause.resources.is_some(), Vec::new());
+    let clustering = Door::decide(requests.clustering.paused, entries.pause.clustering.is_some(), running);
+    Gate::new(resources, clustering)
+}
+
+fn remember_pass(
+    observed: &Observed<'_, Replicated>,
+    gate: &Gate,
+    go: &[Step<HookRun>],
+    all_go: bool,
+    entries: &mut LogbookSpec,
+) {
+    let acknowledge = |lane: Lane, record: &mut Option<PauseRecord>| {
+        if *gate.door(lane) == Door::Closed && record.is_none() {
+            *record = Some(PauseRecord { acknowledged: observed.now, reason: String::new() });
+        }
+    };
+    acknowledge(Lane::Resources, &mut entries.pause.resources);
+    acknowledge(Lane::Clustering, &mut entries.pause.clustering);
+    if all_go {
+        entries.acted_generation = observed.resource.metadata.generation;
+    }
+    for step in go {
+        if let Act::Member(run) = &step.act
+            && run.irreversible()
+            && !entries.intents.iter().any(|intent| intent.act == run.name() && intent.uid == run.target_uid())
+        {
+            let (act, target, uid) = (run.name().to_owned(), run.target().to_owned(), run.target_uid().to_owned());
+            entries.intents.push(Intent { act, target, uid, announced: observed.now });
+        }
+    }
+}

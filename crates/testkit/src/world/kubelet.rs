@@ -1,0 +1,110 @@
+//! The scheduler, the provisioner and the kubelet: binds pods and claims, reports pods running, lets deleted pods go.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::StatefulSetController;
+use crate::{
+    delete::DeleteOptions,
+    object::{is_deleting, meta, text},
+    state::State,
+};
+
+impl StatefulSetController {
+    pub(super) fn run_kubelet(&mut self, state: &mut State) {
+        for claim in state.world_objects("persistentvolumeclaims") {
+            if text(&claim, &["status", "phase"]) != "Bound" && !is_deleting(&claim) {
+                bind_claim(state, &claim);
+            }
+        }
+        for pod in state.world_objects("pods") {
+            self.run_pod(state, &pod);
+        }
+    }
+
+    fn run_pod(&mut self, state: &mut State, pod: &Arc<Value>) {
+        let key = (meta(pod, "namespace").to_owned(), meta(pod, "name").to_owned());
+        if is_deleting(pod) {
+            if self.lets_go {
+                state.world_delete("pods", pod, &DeleteOptions::immediate());
+            }
+            return;
+        }
+        if matches!(text(pod, &["status", "phase"]), "Succeeded" | "Failed") || self.unscheduled.contains(&key) {
+            return;
+        }
+        if text(pod, &["spec", "nodeName"]).is_empty() {
+            state.world_edit("pods", pod, "", |pod| pod["spec"]["nodeName"] = json!("node-0"));
+            return;
+        }
+        let next = self.addresses.len() + 1;
+        let address = self
+            .addresses
+            .entry(meta(pod, "uid").to_owned())
+            .or_insert_with(|| format!("10.{}.{}.{}", 64 + next / 65536 % 64, next / 256 % 256, next % 256))
+            .clone();
+        let ready = !self.unready.contains(&key);
+        let now = state.now();
+        state.world_edit("pods", pod, "status", |pod| report(pod, &address, ready, &now));
+    }
+}
+
+/// The status of a pod whose containers run.
+fn report(pod: &mut Value, address: &str, ready: bool, now: &str) {
+    let known = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let word = |holds: bool| if holds { "True" } else { "False" };
+    let conditions: Vec<Value> = [("PodScheduled", true), ("Initialized", true), ("ContainersReady", ready), ("Ready", ready)]
+        .into_iter()
+        .map(|(kind, holds)| {
+            let same = |condition: &&Value| condition["type"] == kind && condition["status"] == word(holds);
+            // The time moves only when the condition turns.
+            let since = known.iter().find(same).map_or(json!(now), |condition| condition["lastTransitionTime"].clone());
+            json!({ "type": kind, "status": word(holds), "lastTransitionTime": since })
+        })
+        .collect();
+    let started = pod["status"].get("startTime").cloned().unwrap_or_else(|| json!(now));
+    let containers: Vec<Value> = pod["spec"]["containers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|container| {
+            json!({
+                "name": container["name"],
+                "image": container["image"],
+                "imageID": container["image"],
+                "containerID": format!("world://{}/{}", pod["metadata"]["uid"].as_str().unwrap_or_default(), container["name"].as_str().unwrap_or_default()),
+                "ready": ready,
+                "started": true,
+                "restartCount": 0,
+                "state": { "running": { "startedAt": started } },
+            })
+        })
+        .collect();
+    let status = &mut pod["status"];
+    if !status.is_object() {
+        *status = json!({});
+    }
+    status["phase"] = json!("Running");
+    status["podIP"] = json!(address);
+    status["podIPs"] = json!([{ "ip": address }]);
+    status["hostIP"] = json!("10.0.0.1");
+    status["startTime"] = started;
+    status["conditions"] = Value::Array(conditions);
+    status["containerStatuses"] = Value::Array(containers);
+}
+
+fn bind_claim(state: &mut State, claim: &Arc<Value>) {
+    let volume = format!("pvc-{}", meta(claim, "uid"));
+    state.world_edit("persistentvolumeclaims", claim, "", |claim| {
+        claim["spec"]["volumeName"] = json!(volume);
+    });
+    let Some(claim) = state.world_get("persistentvolumeclaims", meta(claim, "namespace"), meta(claim, "name")) else {
+        return;
+    };
+    state.world_edit("persistentvolumeclaims", &claim, "status", |claim| {
+        claim["status"]["phase"] = json!("Bound");
+        claim["status"]["accessModes"] = claim["spec"]["accessModes"].clone();
+        claim["status"]["capacity"] = claim["spec"]["resources"]["requests"].clone();
+    });
+}

@@ -1,0 +1,135 @@
+//! `cargo xtask campaign NAME`: the long form of a test. The test is the same; it is told to do more of it.
+
+use std::process::Stdio;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, ValueEnum};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+use crate::cargo;
+use crate::report::seconds;
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Which campaign.
+    #[arg(value_enum)]
+    name: Campaign,
+
+    /// How many rounds, instead of the campaign's own number.
+    #[arg(long, value_name = "NUMBER")]
+    count: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Campaign {
+    /// Random histories of the scale planner.
+    Scale,
+    /// Random histories of a `ReplicatedStatefulSet` in a simulated world.
+    Histories,
+    /// User edits interleaved with status writes, on the fake API server.
+    Edits,
+}
+
+/// How a campaign is run.
+struct Plan {
+    package: &'static str,
+    /// What cargo is told so that it builds no other test.
+    target: &'static [&'static str],
+    /// The part of the test's path that only it has.
+    test: &'static str,
+    /// The variable that tells the test how many rounds.
+    variable: &'static str,
+    count: u64,
+    /// What only the test's line of figures holds.
+    figures: &'static str,
+}
+
+impl Campaign {
+    fn plan(self) -> Plan {
+        match self {
+            Self::Scale => Plan {
+                package: "windlass-core",
+                target: &["--lib"],
+                test: "scale::simulation::",
+                variable: "WINDLASS_HISTORIES",
+                count: 5_000_000,
+                figures: " random histories, ",
+            },
+            Self::Histories => Plan {
+                package: "windlass-kinds",
+                target: &["--lib"],
+                test: "every_history_is_safe_and_ends_at_rest",
+                variable: "WINDLASS_HISTORIES",
+                count: 1_000_000,
+                figures: " histories from seed ",
+            },
+            Self::Edits => Plan {
+                package: "windlass-engine",
+                target: &["--test", "edits"],
+                test: "no_byte_of_the_user_is_lost",
+                variable: "WINDLASS_INTERLEAVINGS",
+                count: 50_000,
+                figures: " interleavings, ",
+            },
+        }
+    }
+}
+
+pub(crate) async fn run(options: Options) -> Result<()> {
+    let plan = options.name.plan();
+    let count = options.count.unwrap_or(plan.count);
+    eprintln!("{count} rounds of {} in {}", plan.test, plan.package);
+    let began = Instant::now();
+    let figures = run_test(&plan, count).await?;
+    // A test that does not listen would make the short form look like the long one.
+    if !figures.contains(&count.to_string()) {
+        bail!("{count} rounds were asked for with {}, but the test says `{figures}`", plan.variable);
+    }
+    println!("{figures} ({})", seconds(began.elapsed()));
+    Ok(())
+}
+
+/// Runs the test, shows what it prints, and returns its line of figures.
+async fn run_test(plan: &Plan, count: u64) -> Result<String> {
+    let mut child = cargo::command(&["test", "--release", "--locked", "--package", plan.package])
+        .args(plan.target)
+        .args(["--", "--nocapture", plan.test])
+        .env(plan.variable, count.to_string())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot run cargo")?;
+    let mut figures = None;
+    let output = child.stdout.take().context("cargo has no output")?;
+    let mut lines = BufReader::new(output).lines();
+    while let Some(line) = lines.next_line().await? {
+        if line.contains(plan.figures) {
+            figures = Some(without_name(&line).to_owned());
+        } else {
+            eprintln!("{line}");
+        }
+    }
+    let status = child.wait().await?;
+    if !status.success() {
+        bail!("the test {} of {} failed ({status})", plan.test, plan.package);
+    }
+    figures.with_context(|| {
+        format!("no test of {} whose path has `{}` printed a line with `{}`", plan.package, plan.test, plan.figures)
+    })
+}
+
+/// The test harness writes the test's name before the first line that the test prints.
+fn without_name(line: &str) -> &str {
+    line.strip_prefix("test ").and_then(|line| line.split_once(" ... ")).map_or(line, |(_, line)| line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_the_test_is_no_figure() {
+        assert_eq!(without_name("test a::b ... 7 rounds"), "7 rounds");
+        assert_eq!(without_name("7 rounds ... or so"), "7 rounds ... or so");
+    }
+}

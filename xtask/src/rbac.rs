@@ -1,0 +1,110 @@
+//! What the operator may do: each permission with the call that needs it.
+//!
+//! The only place that says so. A test on the lab compares it with the calls that were recorded: nothing may be missing, and nothing
+//! unused.
+
+/// One rule of the operator's role.
+pub(crate) struct Rule {
+    pub(crate) groups: &'static [&'static str],
+    pub(crate) resources: &'static [&'static str],
+    pub(crate) verbs: &'static [&'static str],
+    /// Which calls need it.
+    pub(crate) why: &'static str,
+}
+
+/// The rules of the controller, in the order in which a reader meets the resources.
+pub(crate) const CONTROLLER: &[Rule] = &[
+    Rule {
+        groups: &["clusterlabs.org"],
+        resources: &["replicatedstatefulsets"],
+        verbs: &["get", "list", "watch"],
+        why: "the clusters that are asked for; get: the fresh object after a status write met a conflict",
+    },
+    Rule {
+        groups: &["clusterlabs.org"],
+        resources: &["replicatedstatefulsets/status"],
+        verbs: &["update"],
+        why: "the status commit, a compare-and-swap; nothing else of the custom resource is ever written",
+    },
+    Rule {
+        groups: &["windlass.dev"],
+        resources: &["logbooks"],
+        verbs: &["create", "list", "update", "watch"],
+        why: "what must be remembered about each cluster; update: compare-and-swap on the whole object",
+    },
+    Rule {
+        groups: &["apps"],
+        resources: &["statefulsets"],
+        verbs: &["create", "list", "patch", "watch"],
+        why: "the members; patch: server-side apply and replicas; create: an apply that makes the object is judged as both",
+    },
+    Rule {
+        groups: &[""],
+        resources: &["services"],
+        verbs: &["create", "list", "patch", "watch"],
+        why: "the headless and the client Service; patch and create: server-side apply",
+    },
+    Rule {
+        groups: &["policy"],
+        resources: &["poddisruptionbudgets"],
+        verbs: &["create", "list", "patch", "watch"],
+        why: "how many members may be evicted at once; patch and create: server-side apply",
+    },
+    Rule {
+        groups: &[""],
+        resources: &["pods"],
+        verbs: &["delete", "get", "list", "patch", "watch"],
+        why: "list and watch: readiness of members; get: the same pod still, just before a hook changes it; patch: role labels; \
+              delete: a member that must start anew, with its UID as precondition",
+    },
+    Rule {
+        groups: &[""],
+        resources: &["pods/exec"],
+        verbs: &["create", "get"],
+        why: "hooks; get: the WebSocket request that starts one; create: asked for as well by servers from 1.35 on",
+    },
+    Rule {
+        groups: &[""],
+        resources: &["persistentvolumeclaims"],
+        verbs: &["list", "watch"],
+        why: "whether a cluster is new or has data; claims are never written",
+    },
+    Rule {
+        groups: &["events.k8s.io"],
+        resources: &["events"],
+        verbs: &["create", "patch"],
+        why: "what `kubectl describe` shows; patch: the count of an Event that repeats itself",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_permission_is_a_wildcard_or_given_twice() {
+        let mut given = Vec::new();
+        for rule in CONTROLLER {
+            assert!(!rule.why.is_empty());
+            for group in rule.groups {
+                for resource in rule.resources {
+                    for verb in rule.verbs {
+                        assert!(![*group, *resource, *verb].contains(&"*"), "{group} {resource} {verb}");
+                        assert!(!given.contains(&(group, resource, verb)), "twice: {group} {resource} {verb}");
+                        given.push((group, resource, verb));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_custom_resource_itself_is_never_written() {
+        let written = CONTROLLER
+            .iter()
+            .filter(|rule| rule.resources.contains(&"replicatedstatefulsets"))
+            .flat_map(|rule| rule.verbs)
+            .any(|verb| !["get", "list", "watch"].contains(verb));
+        assert!(!written);
+    }
+}

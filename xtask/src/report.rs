@@ -1,0 +1,68 @@
+//! Stages with their times, and the table at the end.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+
+/// What ran so far.
+#[derive(Default)]
+pub(crate) struct Report {
+    stages: Vec<Stage>,
+}
+
+struct Stage {
+    name: String,
+    took: Duration,
+    passed: bool,
+}
+
+impl Report {
+    /// Runs one stage under a heading.
+    pub(crate) async fn stage<T>(&mut self, name: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
+        println!("\n==> {name}");
+        let began = Instant::now();
+        let result = work.await;
+        let (took, passed) = (began.elapsed(), result.is_ok());
+        println!("==> {name}: {} ({})", if passed { "ok" } else { "FAILED" }, seconds(took));
+        self.stages.push(Stage { name: name.to_owned(), took, passed });
+        result.with_context(|| format!("stage `{name}`"))
+    }
+
+    /// The table: a line per stage.
+    pub(crate) fn table(&self) -> String {
+        let width = self.stages.iter().map(|stage| stage.name.len()).max().unwrap_or_default().max("together".len());
+        let mut table = String::new();
+        for stage in &self.stages {
+            let result = if stage.passed { "ok" } else { "FAILED" };
+            let _ = writeln!(table, "  {:width$}  {:>12}  {result}", stage.name, seconds(stage.took));
+        }
+        let all: Duration = self.stages.iter().map(|stage| stage.took).sum();
+        let _ = writeln!(table, "  {:width$}  {:>12}", "together", seconds(all));
+        table
+    }
+}
+
+/// A duration as a person says it.
+pub(crate) fn seconds(duration: Duration) -> String {
+    let whole = duration.as_secs();
+    if whole >= 60 { format!("{} min {:02} s", whole / 60, whole % 60) } else { format!("{:.1} s", duration.as_secs_f64()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_table_names_every_stage_and_the_one_that_failed() {
+        let mut report = Report::default();
+        report.stage("first", async { Ok(()) }).await.unwrap();
+        let error = report.stage::<()>("second", async { anyhow::bail!("no") }).await.unwrap_err();
+        assert!(format!("{error:#}").contains("stage `second`: no"));
+        let table = report.table();
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[0].contains("first") && lines[0].ends_with("ok"), "{table}");
+        assert!(lines[1].contains("second") && lines[1].ends_with("FAILED"), "{table}");
+    }
+}

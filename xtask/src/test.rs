@@ -1,0 +1,149 @@
+//! `cargo xtask test`: everything that CI runs, in order, until something fails.
+
+mod background;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use windlass_lab::{Lab, Progress};
+
+use crate::cluster::Cluster;
+use crate::example::Example;
+use crate::report::Report;
+use crate::{cargo, generate, install};
+use background::Background;
+
+/// Tells tests which lab to use.
+pub(crate) const LAB_VARIABLE: &str = "WINDLASS_LAB";
+/// The lab of the tests; a person's own goes on beside it.
+const LAB: &str = "test";
+/// The tests of `crates/e2e/tests`, in the order in which they run.
+const LAB_TESTS: [&str; 6] = [
+    "conformance",
+    "galera",
+    "pause",
+    "status",
+    "admission",
+    // The last: it judges the permissions by the calls that all the others made.
+    "rbac",
+];
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Leave out what needs the lab.
+    #[arg(long)]
+    fast: bool,
+
+    /// Keep the lab when a test fails.
+    #[arg(long, conflicts_with = "fast")]
+    keep: bool,
+}
+
+pub(crate) async fn run(options: Options) -> Result<()> {
+    let mut report = Report::default();
+    let result = tokio::select! {
+        result = stages(&options, &mut report) => result,
+        _ = tokio::signal::ctrl_c() => {
+            bail!("stopped; if the lab was up already, `cargo xtask lab down --name {LAB}` ends it");
+        }
+    };
+    println!("\n{}", report.table());
+    if result.is_ok() {
+        println!("everything passed");
+    }
+    result
+}
+
+async fn stages(options: &Options, report: &mut Report) -> Result<()> {
+    let background = if options.fast { None } else { Some(Background::start()?) };
+    without_lab(report).await?;
+    if let Some(background) = background {
+        report.stage("parts of the lab", background.finish()).await?;
+        let lab = Lab::named(LAB)?;
+        let result = with_lab(&lab, report).await;
+        if result.is_err() {
+            explain(&lab).await;
+            if options.keep {
+                println!("the lab is kept: `cargo xtask lab exec --name {LAB} -- kubectl get pods -A` looks around");
+                return result;
+            }
+        }
+        let ended = report.stage("lab down", end(&lab)).await;
+        result.and(ended)?;
+    }
+    Ok(())
+}
+
+async fn without_lab(report: &mut Report) -> Result<()> {
+    let cargo = |arguments: &[&str]| cargo::show(cargo::command(arguments));
+    report.stage("format", cargo(&["fmt", "--all", "--check"])).await?;
+    let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"];
+    report.stage("lints", cargo(&lints)).await?;
+    report.stage("tests without the lab", cargo(&["test", "--workspace", "--locked"])).await?;
+    report.stage("generated files", generate::check()).await
+}
+
+async fn with_lab(lab: &Lab, report: &mut Report) -> Result<()> {
+    let progress = Progress::new();
+    report
+        .stage("lab up", async {
+            lab.down(&progress).await?;
+            lab.up(&progress).await
+        })
+        .await?;
+    let image = report.stage("static windlass", install::build_image(&progress)).await?;
+    report
+        .stage("installation", async {
+            install::load(lab, &image, &progress).await?;
+            install::install(&Cluster::of_lab(lab), &image, &progress).await?;
+            Example::Galera.load_image(lab, &progress).await
+        })
+        .await?;
+    let tests = ["test", "--package", "windlass-e2e", "--features", "lab", "--locked"];
+    report.stage("build of the tests on the lab", cargo::show(cargo::command(&[&tests[..], &["--no-run"]].concat()))).await?;
+    for name in LAB_TESTS {
+        let arguments = [&tests[..], &["--test", name, "--", "--test-threads=1", "--nocapture"]].concat();
+        let mut command = cargo::command(&arguments);
+        command.env(LAB_VARIABLE, lab.name());
+        report.stage(&format!("lab: {name}"), cargo::show(command)).await?;
+    }
+    let own = ["test", "--package", "windlass-lab", "--features", "lab", "--locked", "--", "--test-threads=1", "--nocapture"];
+    report.stage("lab: the lab itself", cargo::show(cargo::command(&own))).await
+}
+
+/// Ends the lab. It must leave nothing.
+async fn end(lab: &Lab) -> Result<()> {
+    lab.down(&Progress::new()).await?;
+    let left = lab.leftovers()?;
+    if !left.is_empty() {
+        bail!("`lab down` left something on the machine:\n  {}", left.join("\n  "));
+    }
+    Ok(())
+}
+
+/// What somebody needs who looks at a failed run.
+async fn explain(lab: &Lab) {
+    let cluster = Cluster::of_lab(lab);
+    if lab.status().await.api_ready {
+        println!("\n==> the end of the operator's log\n{}", cluster.log_tail(install::NAMESPACE, install::DEPLOYMENT).await);
+        println!("==> pods\n{}", cluster.kubectl(&["get", "pods", "--all-namespaces"]).await.unwrap_or_default());
+    }
+    println!("==> the lab's logs, and the audit log, are in {}", lab.log_dir().display());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_test_on_the_lab_has_its_place_in_the_order() {
+        let mut found: Vec<String> = std::fs::read_dir(cargo::root().join("crates/e2e/tests"))
+            .unwrap()
+            .filter_map(|entry| Some(entry.unwrap().file_name().to_str()?.strip_suffix(".rs")?.to_owned()))
+            .collect();
+        found.sort();
+        let mut listed = LAB_TESTS.to_vec();
+        listed.sort_unstable();
+        assert_eq!(found, listed);
+        assert_eq!(LAB_TESTS.last(), Some(&"rbac"));
+    }
+}
