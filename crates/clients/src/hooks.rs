@@ -37,32 +37,21 @@ pub struct Hooks {
 impl Hooks {
     /// With this client.
     pub fn new(client: Client) -> Self {
-        Self {
-            client,
-            places: std::sync::Arc::new(tokio::sync::Semaphore::new(AT_ONCE)),
-        }
+        Self { client, places: std::sync::Arc::new(tokio::sync::Semaphore::new(AT_ONCE)) }
     }
 
     async fn run(&self, exec: &Exec) -> ExecEnd {
         let Ok(_place) = self.places.acquire().await else {
             return unknown("the operator is stopping");
         };
-        let parameters = AttachParams::default()
-            .container(&exec.container)
-            .stdin(false)
-            .stdout(true)
-            .stderr(true);
+        let parameters = AttachParams::default().container(&exec.container).stdin(false).stdout(true).stderr(true);
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &exec.namespace);
         let process = match tokio::time::timeout(CALL, pods.exec(&exec.pod, &exec.command, &parameters)).await {
             Ok(Ok(process)) => process,
             Ok(Err(error)) => return unknown(format!("exec in pod {:?} could not be started: {error}", exec.pod)),
             // The request may have arrived: the hook may run. A deed on such a member is not repeated before it was asked again.
             Err(_) => {
-                return unknown(format!(
-                    "exec in pod {:?} was not answered within {} s",
-                    exec.pod,
-                    CALL.as_secs()
-                ));
+                return unknown(format!("exec in pod {:?} was not answered within {} s", exec.pod, CALL.as_secs()));
             }
         };
         match tokio::time::timeout(exec.timeout, finish(process)).await {
@@ -81,11 +70,8 @@ impl Hooks {
         };
         let uid = pod.metadata.uid.unwrap_or_default();
         let statuses = pod.status.and_then(|status| status.container_statuses).unwrap_or_default();
-        let process = statuses
-            .into_iter()
-            .find(|it| it.name == exec.container)
-            .and_then(|it| it.container_id)
-            .unwrap_or_default();
+        let process =
+            statuses.into_iter().find(|it| it.name == exec.container).and_then(|it| it.container_id).unwrap_or_default();
         if uid == exec.pod_uid && process == exec.process && pod.metadata.deletion_timestamp.is_none() {
             Ok(())
         } else {
@@ -97,11 +83,7 @@ impl Hooks {
 impl Members<Replicated> for Hooks {
     async fn probe(&self, probe: Question) -> Fact {
         let end = self.run(&probe.exec).await;
-        Fact {
-            exec: probe.exec,
-            of: Of::Question(probe.about),
-            end,
-        }
+        Fact { exec: probe.exec, of: Of::Question(probe.about), end }
     }
 
     async fn act(&self, _permit: &Permit<Clustering>, action: HookRun) -> Fact {
@@ -109,11 +91,7 @@ impl Members<Replicated> for Hooks {
             Ok(()) => self.run(&action.exec).await,
             Err(why) => ExecEnd::Unknown { why },
         };
-        Fact {
-            exec: action.exec,
-            of: Of::Deed(action.deed),
-            end,
-        }
+        Fact { exec: action.exec, of: Of::Deed(action.deed), end }
     }
 }
 
@@ -131,11 +109,7 @@ async fn finish(mut process: AttachedProcess) -> ExecEnd {
         return unknown("the connection ended before the hook did");
     };
     match exit_code(&status) {
-        Some(code) => ExecEnd::Exited {
-            code,
-            output,
-            errors: shorten(&errors),
-        },
+        Some(code) => ExecEnd::Exited { code, output, errors: shorten(&errors) },
         None => unknown(format!("the hook could not be run: {}", status.message.unwrap_or_default())),
     }
 }
@@ -155,13 +129,7 @@ fn exit_code(status: &Status) -> Option<i32> {
         Some("Success") => Some(0),
         _ if status.reason.as_deref() == Some("NonZeroExitCode") => {
             let causes = status.details.as_ref()?.causes.as_ref()?;
-            causes
-                .iter()
-                .find(|cause| cause.reason.as_deref() == Some("ExitCode"))?
-                .message
-                .as_deref()?
-                .parse()
-                .ok()
+            causes.iter().find(|cause| cause.reason.as_deref() == Some("ExitCode"))?.message.as_deref()?.parse().ok()
         }
         _ => None,
     }
@@ -169,12 +137,7 @@ fn exit_code(status: &Status) -> Option<i32> {
 
 /// The last line says most; it goes into status and Events, so it must not be long.
 fn shorten(errors: &str) -> String {
-    let last = errors
-        .lines()
-        .rev()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or_default()
-        .trim();
+    let last = errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
     last.chars().take(TOLD_ERRORS).collect()
 }
 
@@ -184,31 +147,18 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::{StatusCause, StatusDetails};
 
     fn failure(reason: &str, code: &str) -> Status {
-        let cause = StatusCause {
-            reason: Some("ExitCode".into()),
-            message: Some(code.into()),
-            field: None,
-        };
+        let cause = StatusCause { reason: Some("ExitCode".into()), message: Some(code.into()), field: None };
         Status {
             status: Some("Failure".into()),
             reason: Some(reason.into()),
-            details: Some(StatusDetails {
-                causes: Some(vec![cause]),
-                ..StatusDetails::default()
-            }),
+            details: Some(StatusDetails { causes: Some(vec![cause]), ..StatusDetails::default() }),
             ..Status::default()
         }
     }
 
     #[test]
     fn exit_codes_are_read_and_a_hook_that_could_not_start_has_none() {
-        assert_eq!(
-            exit_code(&Status {
-                status: Some("Success".into()),
-                ..Status::default()
-            }),
-            Some(0)
-        );
+        assert_eq!(exit_code(&Status { status: Some("Success".into()), ..Status::default() }), Some(0));
         assert_eq!(exit_code(&failure("NonZeroExitCode", "8")), Some(8));
         assert_eq!(exit_code(&failure("InternalError", "8")), None);
         assert_eq!(exit_code(&failure("NonZeroExitCode", "many")), None);

@@ -79,14 +79,14 @@ pub fn seal(mut manifest: Manifest, left_out: &[&str]) -> Manifest {
     if let Value::Object(spec) = &mut spec {
         spec.retain(|key, _| !left_out.contains(&key.as_str()));
     }
-    let mut hash = Sha256::new();
-    hash.update(spec.to_string());
-    hash.update(serde_json::to_string(&manifest.labels).unwrap_or_default());
-    hash.update(serde_json::to_string(&manifest.annotations).unwrap_or_default());
-    let digest = hash.finalize();
-    let text = digest.iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
-    manifest.annotations.insert(DESIRED_HASH.to_owned(), text);
+    let wish = serde_json::json!([spec, manifest.labels, manifest.annotations]);
+    manifest.annotations.insert(DESIRED_HASH.to_owned(), short_hash(&wish.to_string()));
     manifest
+}
+
+/// A few letters that stand for a text.
+pub fn short_hash(text: &str) -> String {
+    Sha256::digest(text).iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 #[cfg(test)]

@@ -99,12 +99,12 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         if !first {
             kept = self.keep(&observed, stored.as_ref(), &entries).await;
         }
+        // What was started in this pass runs now: it is told so, and is not asked meanwhile.
+        let running = self.running.clone();
+        let observed = Observed { running: &running, ..observed };
         for probe in K::probes(&observed) {
             self.ask(probe);
         }
-        // What was started in this pass runs now, and is told so.
-        let running = self.running.clone();
-        let observed = Observed { running: &running, ..observed };
         let report = Report { plan: &plan, gate: &gate, held: &parted.held, taken: &taken, remembered: &entries };
         self.gauges.show(&gate, parted.held.len());
         self.warn(&resource, &plan, &taken);
@@ -170,15 +170,23 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             _ => None,
         });
         let this = &*self;
-        let applied: Vec<_> =
+        let answers: Vec<_> =
             join_all(applies.map(async |(step, manifest)| (step, manifest, this.apply(manifest).await))).await;
         let mut taken = Vec::new();
-        for (step, manifest, (outcome, answered)) in applied {
+        let mut applied_objects = Vec::new();
+        for (step, manifest, (outcome, answered)) in answers {
+            applied_objects.push(manifest.object.clone());
             self.answered.extend(answered.map(|answered| (manifest.object.clone(), answered)));
             taken.push((step.clone(), outcome));
         }
         for step in parted.go.iter().filter(|step| !matches!(step.act, Act::Apply(_))) {
-            let outcome = self.take_step(step).await;
+            let outcome = match &step.act {
+                // It has another version now; what the size rests on is looked at again in the next pass.
+                Act::SetReplicas { object, .. } if applied_objects.contains(object) => {
+                    Outcome::Waiting { why: format!("{object} was just applied") }
+                }
+                _ => self.take_step(step).await,
+            };
             taken.push((step.clone(), outcome));
         }
         for (step, outcome) in &taken {

@@ -1,4 +1,5 @@
 //! The whole flow on the fake server: creation, pause, restart, lost memory, and trouble that stays where it is.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what went wrong by panicking")]
 
 mod stage;
 

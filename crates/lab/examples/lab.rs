@@ -25,9 +25,7 @@ async fn main() -> Result<()> {
         Some("image") => {
             let recipe = arguments.get(2).context("say where the recipe is")?;
             let archive = windlass_lab::image::from_recipe_with(recipe.as_ref(), &progress).await?;
-            progress
-                .step(format!("loading {}", archive.display()), lab.load_image(&archive))
-                .await?;
+            progress.step(format!("loading {}", archive.display()), lab.load_image(&archive)).await?;
         }
         Some("status") => println!("{}", serde_json::to_string_pretty(&lab.status().await)?),
         _ => bail!("say up, down, build, image or status, and perhaps a name"),

@@ -24,10 +24,7 @@ pub(crate) async fn ensure(packages: &[&str], progress: &Progress) -> Result<()>
         return Ok(());
     }
     let by_hand = format!("apt-get install {}", missing.join(" "));
-    ensure!(
-        rustix::process::geteuid().is_root(),
-        "Debian packages are missing; as root: {by_hand}"
-    );
+    ensure!(rustix::process::geteuid().is_root(), "Debian packages are missing; as root: {by_hand}");
     progress
         .step(format!("Debian packages {}", missing.join(" ")), async {
             if install(&missing).await.is_err() {
@@ -47,14 +44,7 @@ async fn install(packages: &[String]) -> Result<String> {
     let mut install = Command::new("apt-get");
     install
         .env("DEBIAN_FRONTEND", "noninteractive")
-        .args([
-            "install",
-            "--yes",
-            "--quiet",
-            "--no-install-recommends",
-            "--option",
-            LOCK_WAIT,
-        ])
+        .args(["install", "--yes", "--quiet", "--no-install-recommends", "--option", LOCK_WAIT])
         .args(packages);
     command::output(install).await
 }
@@ -79,9 +69,6 @@ mod tests {
     #[test]
     fn a_removed_package_is_missing_and_an_architecture_suffix_is_not_part_of_the_name() {
         let installed = "runc ii \ncontainerd rc \nlibc6:amd64 ii \n";
-        assert_eq!(
-            absent(&["runc", "containerd", "libc6", "iptables"], installed),
-            ["containerd", "iptables"]
-        );
+        assert_eq!(absent(&["runc", "containerd", "libc6", "iptables"], installed), ["containerd", "iptables"]);
     }
 }

@@ -17,16 +17,8 @@ pub const KUBERNETES_VERSION: &str = "1.34.4";
 pub(crate) const PAUSE_IMAGE: &str = "localhost/windlass-lab-pause:1";
 
 /// Debian packages whose programs the lab calls.
-const PACKAGES: [&str; 8] = [
-    "ca-certificates",
-    "conntrack",
-    "containerd",
-    "containernetworking-plugins",
-    "iproute2",
-    "iptables",
-    "mmdebstrap",
-    "runc",
-];
+const PACKAGES: [&str; 8] =
+    ["ca-certificates", "conntrack", "containerd", "containernetworking-plugins", "iproute2", "iptables", "mmdebstrap", "runc"];
 
 const KUBERNETES: GoTool = GoTool {
     name: "kubernetes",
@@ -83,10 +75,7 @@ const COREDNS: GoTool = GoTool {
 const PAUSE: GoTool = GoTool {
     name: "pause",
     version: "1",
-    files: &[
-        ("go.mod", include_str!("../tools/pause/go.mod")),
-        ("main.go", include_str!("../tools/pause/main.go")),
-    ],
+    files: &[("go.mod", include_str!("../tools/pause/go.mod")), ("main.go", include_str!("../tools/pause/main.go"))],
     packages: &["windlass.dev/lab/pause"],
     linker_flags: "-s -w",
     static_only: true,
@@ -142,10 +131,7 @@ async fn announce(progress: &Progress) -> Result<()> {
     }
     for tool in TOOLS {
         if !gobuild::directory(tool)?.exists() {
-            lines.push(format!(
-                "  {} {}: {} (less when Go's own caches are warm)",
-                tool.name, tool.version, tool.cold
-            ));
+            lines.push(format!("  {} {}: {} (less when Go's own caches are warm)", tool.name, tool.version, tool.cold));
         }
     }
     if !lines.is_empty() {
@@ -167,9 +153,7 @@ const PROVISIONER_SOURCES: [(&str, &str); 5] = [
 ];
 
 fn provisioner_path() -> Result<PathBuf> {
-    let key = PROVISIONER_SOURCES
-        .iter()
-        .fold(cache::Key::default(), |key, (name, text)| key.add(name, text.as_bytes()));
+    let key = PROVISIONER_SOURCES.iter().fold(cache::Key::default(), |key, (name, text)| key.add(name, text.as_bytes()));
     Ok(cache::root()?.join("tools").join(format!("provisioner-{}", key.finish())))
 }
 
@@ -200,9 +184,7 @@ async fn build_provisioner() -> Result<PathBuf> {
         .args(["build", "--quiet", "--locked", "--package", "windlass-lab", "--bin", NAME])
         .args(["--message-format", "json-render-diagnostics"])
         .current_dir(env!("CARGO_MANIFEST_DIR"));
-    let output = command::output(build)
-        .await
-        .context("cannot build the lab's volume provisioner")?;
+    let output = command::output(build).await.context("cannot build the lab's volume provisioner")?;
     output
         .lines()
         .filter_map(|line| serde_json::from_str::<Message>(line).ok()?.executable)

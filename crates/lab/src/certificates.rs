@@ -33,10 +33,7 @@ impl Authority {
         let certificate = parameters(layout)?.self_signed(&key)?.pem();
         write(&layout.key_file("ca.key"), &key.serialize_pem())?;
         write(&layout.key_file("ca.crt"), &certificate)?;
-        Ok(Self {
-            certificate,
-            issuer: Issuer::new(parameters(layout)?, key),
-        })
+        Ok(Self { certificate, issuer: Issuer::new(parameters(layout)?, key) })
     }
 
     /// The authority of a lab that is up.
@@ -46,18 +43,13 @@ impl Authority {
             std::fs::read_to_string(&path).with_context(|| format!("cannot read {}: is the lab up?", path.display()))
         };
         let key = KeyPair::from_pem(&read("ca.key")?).context("the lab's ca.key is damaged: bring the lab down and up")?;
-        Ok(Self {
-            certificate: read("ca.crt")?,
-            issuer: Issuer::new(parameters(layout)?, key),
-        })
+        Ok(Self { certificate: read("ca.crt")?, issuer: Issuer::new(parameters(layout)?, key) })
     }
 
     /// A certificate for a server.
     pub(crate) fn server(&self, name: &str, hosts: &[&str], addresses: &[Ipv4Addr]) -> Result<Signed> {
         let mut parameters = CertificateParams::new(hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>())?;
-        parameters
-            .subject_alt_names
-            .extend(addresses.iter().map(|address| SanType::IpAddress((*address).into())));
+        parameters.subject_alt_names.extend(addresses.iter().map(|address| SanType::IpAddress((*address).into())));
         parameters.distinguished_name = subject(name, &[])?;
         parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         self.sign(&parameters)
@@ -74,10 +66,7 @@ impl Authority {
     fn sign(&self, parameters: &CertificateParams) -> Result<Signed> {
         let key = KeyPair::generate()?;
         let certificate = parameters.signed_by(&key, &self.issuer)?.pem();
-        Ok(Signed {
-            certificate,
-            key: key.serialize_pem(),
-        })
+        Ok(Signed { certificate, key: key.serialize_pem() })
     }
 }
 
@@ -114,11 +103,7 @@ fn parameters(layout: &Layout) -> Result<CertificateParams> {
     let mut parameters = CertificateParams::default();
     parameters.distinguished_name = subject(&format!("{}-authority", layout.group()), &[])?;
     parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    parameters.key_usages = vec![
-        KeyUsagePurpose::KeyCertSign,
-        KeyUsagePurpose::CrlSign,
-        KeyUsagePurpose::DigitalSignature,
-    ];
+    parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
     Ok(parameters)
 }
 
@@ -134,10 +119,7 @@ fn subject(user: &str, groups: &[&str]) -> Result<DistinguishedName> {
             name.push(DnType::OrganizationName, *one);
             name.push(DnType::CustomDnType(ORGANISATION.to_vec()), *two);
         }
-        more => bail!(
-            "a lab certificate holds two groups at most, not {}: bind roles to the user {user} instead",
-            more.len()
-        ),
+        more => bail!("a lab certificate holds two groups at most, not {}: bind roles to the user {user} instead", more.len()),
     }
     name.push(DnType::CommonName, user);
     Ok(name)

@@ -61,9 +61,7 @@ pub(crate) fn holds(layout: &Layout, pid: i32) -> bool {
 }
 
 fn mentions(text: &str, group: &str) -> bool {
-    text.lines()
-        .filter_map(|line| line.splitn(3, ':').nth(2))
-        .any(|path| path.split('/').any(|part| part == group))
+    text.lines().filter_map(|line| line.splitn(3, ':').nth(2)).any(|path| path.split('/').any(|part| part == group))
 }
 
 fn remove_tree(group: &Path) {

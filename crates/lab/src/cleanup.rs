@@ -30,19 +30,12 @@ pub(crate) fn leftovers(layout: &Layout) -> Result<Vec<String>> {
         .collect();
     found.extend(mounted(layout)?.iter().map(|path| format!("mount {}", path.display())));
     found.extend(
-        namespaces(layout)
-            .iter()
-            .filter(|path| path.exists())
-            .map(|path| format!("network namespace {}", path.display())),
+        namespaces(layout).iter().filter(|path| path.exists()).map(|path| format!("network namespace {}", path.display())),
     );
     if network::interface_exists(&layout.interface()) {
         found.push(format!("interface {}", layout.interface()));
     }
-    found.extend(
-        cgroup::existing(layout)?
-            .iter()
-            .map(|path| format!("control group {}", path.display())),
-    );
+    found.extend(cgroup::existing(layout)?.iter().map(|path| format!("control group {}", path.display())));
     found.extend(shim_sockets(layout).iter().map(|path| format!("socket {}", path.display())));
     Ok(found)
 }
@@ -72,11 +65,7 @@ pub(crate) async fn clear(layout: &Layout) -> Result<()> {
             return Ok(());
         }
         if Instant::now() > deadline {
-            bail!(
-                "these parts of the lab {} could not be removed:\n{}",
-                layout.name,
-                left.join("\n")
-            );
+            bail!("these parts of the lab {} could not be removed:\n{}", layout.name, left.join("\n"));
         }
         tokio::time::sleep(POLL).await;
     }
@@ -92,11 +81,7 @@ async fn kill_all(layout: &Layout) -> Result<()> {
         }
         if Instant::now() > deadline {
             let pids: Vec<String> = found.iter().map(|identity| identity.pid.to_string()).collect();
-            bail!(
-                "processes of the lab {} do not end after SIGKILL: {}",
-                layout.name,
-                pids.join(" ")
-            );
+            bail!("processes of the lab {} do not end after SIGKILL: {}", layout.name, pids.join(" "));
         }
         found.iter().for_each(Identity::kill);
         tokio::time::sleep(POLL).await;
@@ -146,13 +131,7 @@ fn mentions(argument: &str, layout: &Layout) -> bool {
 fn namespaces(layout: &Layout) -> Vec<PathBuf> {
     let pods = layout.containerd_state().join("io.containerd.grpc.v1.cri/netns");
     std::iter::once(layout.network_namespace())
-        .chain(
-            std::fs::read_dir(pods)
-                .into_iter()
-                .flatten()
-                .flatten()
-                .map(|entry| entry.path()),
-        )
+        .chain(std::fs::read_dir(pods).into_iter().flatten().flatten().map(|entry| entry.path()))
         .collect()
 }
 
@@ -196,10 +175,7 @@ fn remove_traces(layout: &Layout) -> Result<()> {
         .collect();
     // The loopback interface's results are kept under a name that all labs share.
     let sandboxes: Vec<&str> = names.iter().filter_map(|name| sandbox(name, &layout.group())).collect();
-    for name in names
-        .iter()
-        .filter(|name| sandboxes.iter().any(|sandbox| name.contains(sandbox)))
-    {
+    for name in names.iter().filter(|name| sandboxes.iter().any(|sandbox| name.contains(sandbox))) {
         cache::remove(&Path::new(PLUGIN_RESULTS).join(name))?;
     }
     for entry in std::fs::read_dir("/var/log/containers").into_iter().flatten().flatten() {
@@ -234,10 +210,7 @@ mod tests {
     #[test]
     fn the_result_of_a_lab_with_a_longer_name_is_not_this_labs() {
         let id = "0123456789abcdef".repeat(4);
-        assert_eq!(
-            sandbox(&format!("windlass-ltest-{id}-eth0"), "windlass-ltest"),
-            Some(id.as_str())
-        );
+        assert_eq!(sandbox(&format!("windlass-ltest-{id}-eth0"), "windlass-ltest"), Some(id.as_str()));
         assert_eq!(sandbox(&format!("windlass-ltest-one-{id}-eth0"), "windlass-ltest"), None);
     }
 }

@@ -30,18 +30,15 @@ pub(crate) struct GoTool {
 
 /// Where the programs of `tool` are, or will be.
 pub(crate) fn directory(tool: &GoTool) -> Result<PathBuf> {
-    let mut key = cache::Key::default()
-        .add("flags", tool.linker_flags.as_bytes())
-        .add("arch", std::env::consts::ARCH.as_bytes());
+    let mut key =
+        cache::Key::default().add("flags", tool.linker_flags.as_bytes()).add("arch", std::env::consts::ARCH.as_bytes());
     for (name, text) in tool.files {
         key = key.add(name, text.as_bytes());
     }
     for package in tool.packages {
         key = key.add("package", package.as_bytes());
     }
-    Ok(cache::root()?
-        .join("tools")
-        .join(format!("{}-{}-{}", tool.name, tool.version, key.finish())))
+    Ok(cache::root()?.join("tools").join(format!("{}-{}-{}", tool.name, tool.version, key.finish())))
 }
 
 /// Builds `tool` unless the cache has it.
@@ -59,12 +56,7 @@ pub(crate) async fn ensure(tool: &GoTool, progress: &Progress) -> Result<()> {
     for (name, text) in tool.files {
         std::fs::write(source.join(name), text).with_context(|| format!("cannot write {name} for {}", tool.name))?;
     }
-    progress
-        .step(
-            format!("fetching the modules of {} {}", tool.name, tool.version),
-            fetch(&source, tool),
-        )
-        .await?;
+    progress.step(format!("fetching the modules of {} {}", tool.name, tool.version), fetch(&source, tool)).await?;
     progress
         .step(format!("compiling {} {}", tool.name, tool.version), async {
             let mut compile = go(&source);
@@ -106,8 +98,6 @@ fn go(directory: &Path) -> Command {
         _ => Command::new(installed),
     };
     // A stamp of the checkout would change the program; a workspace file above would change its modules.
-    go.current_dir(directory)
-        .env("GOFLAGS", "-buildvcs=false")
-        .env("GOWORK", "off");
+    go.current_dir(directory).env("GOFLAGS", "-buildvcs=false").env("GOWORK", "off");
     go
 }

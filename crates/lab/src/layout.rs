@@ -31,11 +31,7 @@ impl Layout {
             "the path {} is too long for the sockets below it: set XDG_CACHE_HOME to a shorter directory",
             state.display()
         );
-        Ok(Self {
-            name: name.to_owned(),
-            state,
-            run: Path::new("/run/windlass").join(name),
-        })
+        Ok(Self { name: name.to_owned(), state, run: Path::new("/run/windlass").join(name) })
     }
 
     /// The network namespace, the host's interface: one name for both.
@@ -116,9 +112,7 @@ impl Layout {
 fn validate(name: &str) -> Result<()> {
     let shaped = name.starts_with(|first: char| first.is_ascii_lowercase())
         && !name.ends_with('-')
-        && name
-            .chars()
-            .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-');
+        && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-');
     ensure!(
         shaped && name.len() <= LONGEST_NAME,
         "`{name}` is no name for a lab: use 1 to {LONGEST_NAME} of a-z, 0-9 and '-', beginning with a letter \

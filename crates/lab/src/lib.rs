@@ -55,10 +55,7 @@ pub struct Lab {
 impl Lab {
     /// The lab of this name. Nothing is read or started yet.
     pub fn named(name: &str) -> Result<Self> {
-        Ok(Self {
-            layout: Layout::new(name)?,
-            programs: artifacts::kubernetes_directory()?,
-        })
+        Ok(Self { layout: Layout::new(name)?, programs: artifacts::kubernetes_directory()? })
     }
 
     /// The lab's name.
@@ -76,16 +73,10 @@ impl Lab {
         }
         let artifacts = artifacts::ensure(progress).await?;
         if !cleanup::leftovers(&self.layout)?.is_empty() {
-            progress
-                .step("clearing what an earlier run left", cleanup::clear(&self.layout))
-                .await?;
+            progress.step("clearing what an earlier run left", cleanup::clear(&self.layout)).await?;
         }
         startup::start(&self.layout, &artifacts, progress).await.with_context(|| {
-            format!(
-                "the lab {} did not come up; its logs are in {}",
-                self.layout.name,
-                self.layout.log().display()
-            )
+            format!("the lab {} did not come up; its logs are in {}", self.layout.name, self.layout.log().display())
         })
     }
 
@@ -93,9 +84,7 @@ impl Lab {
     pub async fn down(&self, progress: &Progress) -> Result<()> {
         require_root()?;
         let _lock = self.lock(progress).await?;
-        progress
-            .step(format!("ending the lab {}", self.layout.name), cleanup::clear(&self.layout))
-            .await?;
+        progress.step(format!("ending the lab {}", self.layout.name), cleanup::clear(&self.layout)).await?;
         // Volumes, images and the store are of no use to anybody now, and can be large.
         for name in ["addresses", "containerd", "etcd", "images", "kubelet", "volumes"] {
             cache::remove(&self.layout.state.join(name))?;
@@ -118,10 +107,7 @@ impl Lab {
         let facts = Facts::read(&self.layout).with_context(|| format!("the lab {} is not up", self.layout.name))?;
         let authority = Authority::open(&self.layout)?;
         let signed = authority.client(user, groups)?;
-        let file: String = user
-            .chars()
-            .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
-            .collect();
+        let file: String = user.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
         let path = self.layout.kubeconfig(&format!("user-{file}"));
         kubeconfig::write(&path, &self.layout, facts.link, &authority, user, &signed)?;
         Ok(path)

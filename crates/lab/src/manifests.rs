@@ -43,12 +43,7 @@ pub(crate) async fn apply(client: &Client) -> Result<()> {
         patch(&Api::<ClusterRoleBinding>::all(client.clone()), user, &binding(user, user)).await?;
     }
     let kubelet = binding(apiserver::KUBELET_CLIENT, "system:kubelet-api-admin");
-    patch(
-        &Api::<ClusterRoleBinding>::all(client.clone()),
-        apiserver::KUBELET_CLIENT,
-        &kubelet,
-    )
-    .await?;
+    patch(&Api::<ClusterRoleBinding>::all(client.clone()), apiserver::KUBELET_CLIENT, &kubelet).await?;
 
     let class = json!({
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",

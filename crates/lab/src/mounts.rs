@@ -20,10 +20,7 @@ pub(crate) fn all() -> Result<Vec<Mount>> {
 fn parse(line: &str) -> Option<Mount> {
     let mut fields = line.split(' ');
     let path = unescape(fields.nth(1)?);
-    Some(Mount {
-        path: path.into(),
-        kind: fields.next()?.to_owned(),
-    })
+    Some(Mount { path: path.into(), kind: fields.next()?.to_owned() })
 }
 
 /// The kernel writes space, tab, newline and backslash as a backslash and three octal digits.
@@ -41,10 +38,7 @@ mod tests {
     fn a_path_with_a_space_is_read_whole() {
         assert_eq!(
             parse("tmpfs /run/a\\040b tmpfs rw,relatime 0 0"),
-            Some(Mount {
-                path: "/run/a b".into(),
-                kind: "tmpfs".into()
-            })
+            Some(Mount { path: "/run/a b".into(), kind: "tmpfs".into() })
         );
     }
 }

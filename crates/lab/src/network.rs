@@ -30,10 +30,7 @@ pub(crate) struct Link {
 impl Link {
     fn of_subnet(index: u32) -> Self {
         let base = RANGE.0.to_bits() + index * 256;
-        Self {
-            host: Ipv4Addr::from_bits(base + 1),
-            node: Ipv4Addr::from_bits(base + 2),
-        }
+        Self { host: Ipv4Addr::from_bits(base + 1), node: Ipv4Addr::from_bits(base + 2) }
     }
 }
 
@@ -68,12 +65,9 @@ pub(crate) async fn create(layout: &Layout) -> Result<Link> {
         ip(&["-n", &name], line).await?;
     }
     let namespace = format!("--net={}", layout.network_namespace().display());
-    command::run(
-        "nsenter",
-        &[namespace.as_str(), "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"],
-    )
-    .await
-    .context("cannot switch forwarding on in the lab's namespace")?;
+    command::run("nsenter", &[namespace.as_str(), "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"])
+        .await
+        .context("cannot switch forwarding on in the lab's namespace")?;
     Ok(link)
 }
 
@@ -112,25 +106,16 @@ async fn choose(layout: &Layout) -> Result<Link> {
     }
     let output = command::run("ip", &["-json", "-4", "address", "show"]).await?;
     let interfaces: Vec<Interface> = serde_json::from_str(&output).context("cannot read the machine's addresses from `ip`")?;
-    let taken: Vec<Ipv4Addr> = interfaces
-        .into_iter()
-        .flat_map(|interface| interface.addr_info)
-        .filter_map(|address| address.local)
-        .collect();
+    let taken: Vec<Ipv4Addr> =
+        interfaces.into_iter().flat_map(|interface| interface.addr_info).filter_map(|address| address.local).collect();
     first_free(&layout.name, &taken).context("every subnet of 198.18.0.0/15 is in use: bring down a lab that is not needed")
 }
 
 fn first_free(name: &str, taken: &[Ipv4Addr]) -> Option<Link> {
-    let start = name
-        .bytes()
-        .fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
+    let start = name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
     (0..RANGE.1)
         .map(|step| Link::of_subnet(start.wrapping_add(step) % RANGE.1))
-        .find(|link| {
-            !taken
-                .iter()
-                .any(|address| address.to_bits() / 256 == link.node.to_bits() / 256)
-        })
+        .find(|link| !taken.iter().any(|address| address.to_bits() / 256 == link.node.to_bits() / 256))
 }
 
 #[cfg(test)]

@@ -41,11 +41,7 @@ impl Identity {
     pub(crate) fn of(pid: i32) -> Option<Self> {
         let (state, started) = stat(pid)?;
         // A zombie holds nothing any more; it only waits for its parent to look.
-        (state != 'Z' && state != 'X').then(|| Self {
-            pid,
-            started,
-            boot: boot(),
-        })
+        (state != 'Z' && state != 'X').then(|| Self { pid, started, boot: boot() })
     }
 
     pub(crate) fn alive(&self) -> bool {
@@ -68,9 +64,7 @@ impl Identity {
 pub(crate) fn start(layout: &Layout, program: &Program) -> Result<Record> {
     let log = layout.log().join(format!("{}.log", program.name));
     let output = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-    let errors = output
-        .try_clone()
-        .with_context(|| format!("cannot write {}", log.display()))?;
+    let errors = output.try_clone().with_context(|| format!("cannot write {}", log.display()))?;
     // `setsid` and `nsenter` replace themselves, so the id of the child is that of the program.
     // Not `ip netns exec`: it mounts /sys anew and hides the control groups.
     let child = Command::new("setsid")
@@ -94,11 +88,7 @@ pub(crate) fn start(layout: &Layout, program: &Program) -> Result<Record> {
         .and_then(|pid| i32::try_from(pid).ok())
         .and_then(Identity::of)
         .with_context(|| format!("{} ended at once: see {}", program.name, log.display()))?;
-    let record = Record {
-        name: program.name.to_owned(),
-        identity,
-        since: Timestamp::now(),
-    };
+    let record = Record { name: program.name.to_owned(), identity, since: Timestamp::now() };
     let path = layout.records().join(format!("{}.json", program.name));
     std::fs::write(&path, serde_json::to_vec(&record)?).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(record)
@@ -141,10 +131,7 @@ pub(crate) fn executable(pid: i32) -> Option<PathBuf> {
     let path = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     // The kernel marks a file that was replaced since.
     let text = path.to_string_lossy();
-    Some(
-        text.strip_suffix(" (deleted)")
-            .map_or_else(|| path.clone(), |text| Path::new(text).to_owned()),
-    )
+    Some(text.strip_suffix(" (deleted)").map_or_else(|| path.clone(), |text| Path::new(text).to_owned()))
 }
 
 fn stat(pid: i32) -> Option<(char, u64)> {
@@ -159,10 +146,7 @@ fn parse_stat(text: &str) -> Option<(char, u64)> {
 }
 
 fn boot() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .unwrap_or_default()
-        .trim()
-        .to_owned()
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
 #[cfg(test)]
@@ -180,10 +164,7 @@ mod tests {
         let pid = i32::try_from(std::process::id()).unwrap();
         let mine = Identity::of(pid).unwrap();
         assert!(mine.alive());
-        let reused = Identity {
-            started: mine.started + 1,
-            ..mine
-        };
+        let reused = Identity { started: mine.started + 1, ..mine };
         assert!(!reused.alive());
     }
 
@@ -192,11 +173,7 @@ mod tests {
         let mut child = Command::new("sleep").arg("600").spawn().unwrap();
         let pid = i32::try_from(child.id().unwrap()).unwrap();
         let identity = Identity::of(pid).unwrap();
-        Identity {
-            started: identity.started + 1,
-            ..identity.clone()
-        }
-        .kill();
+        Identity { started: identity.started + 1, ..identity.clone() }.kill();
         assert!(identity.alive());
         identity.kill();
         child.wait().await.unwrap();

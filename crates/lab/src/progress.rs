@@ -36,11 +36,7 @@ impl Default for Progress {
 impl Progress {
     /// Chooses by whether standard error is a terminal.
     pub fn new() -> Self {
-        let output = if std::io::stderr().is_terminal() {
-            Output::Terminal
-        } else {
-            Output::Plain
-        };
+        let output = if std::io::stderr().is_terminal() { Output::Terminal } else { Output::Plain };
         Self { output }
     }
 
@@ -107,11 +103,7 @@ fn write(text: &str) {
 /// A duration as a person says it.
 pub(crate) fn seconds(duration: Duration) -> String {
     let whole = duration.as_secs();
-    if whole >= 60 {
-        format!("{} min {:02} s", whole / 60, whole % 60)
-    } else {
-        format!("{:.1} s", duration.as_secs_f64())
-    }
+    if whole >= 60 { format!("{} min {:02} s", whole / 60, whole % 60) } else { format!("{:.1} s", duration.as_secs_f64()) }
 }
 
 #[cfg(test)]

@@ -50,11 +50,7 @@ impl std::error::Error for Failure {}
 /// Serves claims until the process is ended.
 pub async fn run(kubeconfig: &Path, directory: PathBuf, node: String) -> Result<()> {
     let client = kubeconfig::client(kubeconfig).await?;
-    let context = Arc::new(Provisioner {
-        client: client.clone(),
-        directory,
-        node,
-    });
+    let context = Arc::new(Provisioner { client: client.clone(), directory, node });
     let claims = Controller::new(Api::<PersistentVolumeClaim>::all(client.clone()), watcher::Config::default())
         .run(
             |claim, context| async move { context.claim(&claim).await.map_err(Failure) },
@@ -96,10 +92,7 @@ impl Provisioner {
 
     async fn provision(&self, claim: &PersistentVolumeClaim) -> Result<()> {
         let spec = claim.spec.as_ref().context("the claim has no spec")?;
-        let class_name = spec
-            .storage_class_name
-            .as_deref()
-            .context("the claim names no storage class")?;
+        let class_name = spec.storage_class_name.as_deref().context("the claim names no storage class")?;
         let class = Api::<StorageClass>::all(self.client.clone())
             .get(class_name)
             .await
@@ -137,10 +130,7 @@ impl Provisioner {
                 "volumeMode": "Filesystem",
             },
         }))?;
-        match Api::<PersistentVolume>::all(self.client.clone())
-            .create(&PostParams::default(), &volume)
-            .await
-        {
+        match Api::<PersistentVolume>::all(self.client.clone()).create(&PostParams::default(), &volume).await {
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
             outcome => outcome.map(drop).with_context(|| format!("cannot create the volume {name}")),
         }
@@ -160,11 +150,7 @@ impl Provisioner {
             return Ok(());
         }
         Api::<PersistentVolume>::all(self.client.clone())
-            .patch(
-                volume,
-                &PatchParams::default(),
-                &Patch::Merge(json!({"spec": {"capacity": {"storage": wanted}}})),
-            )
+            .patch(volume, &PatchParams::default(), &Patch::Merge(json!({"spec": {"capacity": {"storage": wanted}}})))
             .await
             .with_context(|| format!("cannot grow the volume {volume} to {wanted}"))?;
         let namespace = claim.namespace().context("the claim has no namespace")?;
@@ -189,23 +175,15 @@ impl Provisioner {
         }
         // Only a directory of ours: the path in the object could have been made by anybody.
         let path = self.directory.join(volume.name_any());
-        let recorded = spec
-            .and_then(|spec| spec.host_path.as_ref())
-            .map(|host| Path::new(&host.path));
+        let recorded = spec.and_then(|spec| spec.host_path.as_ref()).map(|host| Path::new(&host.path));
         if recorded == Some(path.as_path()) {
             crate::cache::remove(&path)?;
         }
         let parameters = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: volume.uid(),
-                resource_version: None,
-            }),
+            preconditions: Some(Preconditions { uid: volume.uid(), resource_version: None }),
             ..DeleteParams::default()
         };
-        match Api::<PersistentVolume>::all(self.client.clone())
-            .delete(&volume.name_any(), &parameters)
-            .await
-        {
+        match Api::<PersistentVolume>::all(self.client.clone()).delete(&volume.name_any(), &parameters).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
             outcome => {
                 outcome.with_context(|| format!("cannot delete the volume {}", volume.name_any()))?;
@@ -216,16 +194,5 @@ impl Provisioner {
 }
 
 fn requested(claim: &PersistentVolumeClaim) -> Option<String> {
-    Some(
-        claim
-            .spec
-            .as_ref()?
-            .resources
-            .as_ref()?
-            .requests
-            .as_ref()?
-            .get("storage")?
-            .0
-            .clone(),
-    )
+    Some(claim.spec.as_ref()?.resources.as_ref()?.requests.as_ref()?.get("storage")?.0.clone())
 }

@@ -3,9 +3,7 @@
 /// The number of bytes of a size such as `1Gi`, `500M` or `1e9`; a fraction of a byte counts whole.
 pub(crate) fn bytes(text: &str) -> Option<u128> {
     let text = text.trim();
-    let digits = text
-        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
-        .unwrap_or(text.len());
+    let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let (number, suffix) = text.split_at(digits);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() {

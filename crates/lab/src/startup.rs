@@ -71,10 +71,7 @@ pub(crate) async fn start(layout: &Layout, artifacts: &Artifacts, progress: &Pro
         })
         .await?;
 
-    let facts = Facts {
-        link,
-        since: Timestamp::now(),
-    };
+    let facts = Facts { link, since: Timestamp::now() };
     std::fs::write(layout.facts(), serde_json::to_vec(&facts)?).context("cannot write the lab's facts")
 }
 
@@ -90,9 +87,7 @@ pub(crate) async fn node_ready(client: &Client, layout: &Layout) -> bool {
         return false;
     };
     let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
-    conditions
-        .iter()
-        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 fn http_get(path: &str) -> Result<http::Request<Vec<u8>>> {
@@ -102,14 +97,8 @@ fn http_get(path: &str) -> Result<http::Request<Vec<u8>>> {
 /// Empties the state of an earlier run; only the lock, which is beside it, stays.
 fn prepare_directories(layout: &Layout) -> Result<()> {
     cache::remove(&layout.state)?;
-    let directories = [
-        layout.keys(),
-        layout.configuration(),
-        layout.records(),
-        layout.pod_logs(),
-        layout.volumes(),
-        layout.run.clone(),
-    ];
+    let directories =
+        [layout.keys(), layout.configuration(), layout.records(), layout.pod_logs(), layout.volumes(), layout.run.clone()];
     for directory in directories {
         std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
     }
@@ -157,10 +146,7 @@ async fn start_images(layout: &Layout, artifacts: &Artifacts) -> Result<()> {
 }
 
 async fn default_account(client: &Client) -> bool {
-    Api::<ServiceAccount>::namespaced(client.clone(), "default")
-        .get("default")
-        .await
-        .is_ok()
+    Api::<ServiceAccount>::namespaced(client.clone(), "default").get("default").await.is_ok()
 }
 
 /// Waits until `check` says yes, and gives up early when a part of the lab has ended.
@@ -172,19 +158,10 @@ where
     while !tokio::time::timeout(Duration::from_secs(5), check()).await.unwrap_or(false) {
         if let Some(dead) = process::records(layout).into_iter().find(|record| !record.identity.alive()) {
             let log = layout.log().join(format!("{}.log", dead.name));
-            bail!(
-                "{} ended while the lab waited for {what}; the end of {}:\n{}",
-                dead.name,
-                log.display(),
-                last_lines(&log)
-            );
+            bail!("{} ended while the lab waited for {what}; the end of {}:\n{}", dead.name, log.display(), last_lines(&log));
         }
         if Instant::now() > deadline {
-            bail!(
-                "waited {} s for {what} in vain: see the logs in {}",
-                LIMIT.as_secs(),
-                layout.log().display()
-            );
+            bail!("waited {} s for {what} in vain: see the logs in {}", LIMIT.as_secs(), layout.log().display());
         }
         tokio::time::sleep(POLL).await;
     }

@@ -64,13 +64,8 @@ pub(crate) async fn of(layout: &Layout) -> LabStatus {
         && let Ok(client) = kubeconfig::client(&path).await
     {
         let limit = std::time::Duration::from_secs(5);
-        api_ready = tokio::time::timeout(limit, startup::api_ready(&client))
-            .await
-            .unwrap_or(false);
-        node_ready = api_ready
-            && tokio::time::timeout(limit, startup::node_ready(&client, layout))
-                .await
-                .unwrap_or(false);
+        api_ready = tokio::time::timeout(limit, startup::api_ready(&client)).await.unwrap_or(false);
+        node_ready = api_ready && tokio::time::timeout(limit, startup::node_ready(&client, layout)).await.unwrap_or(false);
     }
     LabStatus {
         name: layout.name.clone(),

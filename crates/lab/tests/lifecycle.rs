@@ -28,17 +28,8 @@ fn run_pod(lab: &Lab) {
 fn traces(name: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
-    let parts = [
-        format!("/labs/{name}/"),
-        format!("/run/windlass/{name}/"),
-        format!("/run/netns/wl-{name} "),
-    ];
-    found.extend(
-        mounts
-            .lines()
-            .filter(|line| parts.iter().any(|part| line.contains(part.as_str())))
-            .map(str::to_owned),
-    );
+    let parts = [format!("/labs/{name}/"), format!("/run/windlass/{name}/"), format!("/run/netns/wl-{name} ")];
+    found.extend(mounts.lines().filter(|line| parts.iter().any(|part| line.contains(part.as_str()))).map(str::to_owned));
     let processes = Command::new("ps").args(["-eo", "stat=,args="]).output().unwrap();
     found.extend(
         String::from_utf8_lossy(&processes.stdout)
@@ -48,35 +39,15 @@ fn traces(name: &str) -> Vec<String> {
     );
     let links = Command::new("ip").args(["-oneline", "link", "show"]).output().unwrap();
     let interface = format!("wl-{name}@");
-    found.extend(
-        String::from_utf8_lossy(&links.stdout)
-            .lines()
-            .filter(|line| line.contains(&interface))
-            .map(str::to_owned),
-    );
-    let groups = Command::new("find")
-        .args(["/sys/fs/cgroup", "-name", &format!("windlass-{name}")])
-        .output()
-        .unwrap();
+    found.extend(String::from_utf8_lossy(&links.stdout).lines().filter(|line| line.contains(&interface)).map(str::to_owned));
+    let groups = Command::new("find").args(["/sys/fs/cgroup", "-name", &format!("windlass-{name}")]).output().unwrap();
     found.extend(String::from_utf8_lossy(&groups.stdout).lines().map(str::to_owned));
     found
 }
 
 async fn kill(lab: &Lab, names: &[&str]) {
-    for process in lab
-        .status()
-        .await
-        .processes
-        .iter()
-        .filter(|process| names.contains(&process.name.as_str()))
-    {
-        assert!(
-            Command::new("kill")
-                .args(["-9", &process.pid.to_string()])
-                .status()
-                .unwrap()
-                .success()
-        );
+    for process in lab.status().await.processes.iter().filter(|process| names.contains(&process.name.as_str())) {
+        assert!(Command::new("kill").args(["-9", &process.pid.to_string()]).status().unwrap().success());
     }
     assert!(!lab.status().await.healthy);
 }
@@ -97,11 +68,7 @@ async fn a_lab_starts_afresh_after_a_crash_and_leaves_nothing_behind() {
     kill(&lab, &["containerd", "kubelet", "etcd"]).await;
     let began = Instant::now();
     lab.up(&progress).await.unwrap();
-    assert!(
-        began.elapsed() < Duration::from_mins(1),
-        "a warm start took {:?}",
-        began.elapsed()
-    );
+    assert!(began.elapsed() < Duration::from_mins(1), "a warm start took {:?}", began.elapsed());
     assert_eq!(kubectl(&lab, &["get", "pods", "--output=name"]), "");
     run_pod(&lab);
 

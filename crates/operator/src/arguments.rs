@@ -58,9 +58,7 @@ mod tests {
 
     #[test]
     fn a_bad_selector_stops_the_start_with_a_caret_under_the_mistake() {
-        let error = Arguments::try_parse_from(["windlass", "controller", "--selector", "a in (b"])
-            .unwrap_err()
-            .to_string();
+        let error = Arguments::try_parse_from(["windlass", "controller", "--selector", "a in (b"]).unwrap_err().to_string();
         assert!(error.contains('^'), "{error}");
     }
 

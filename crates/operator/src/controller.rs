@@ -23,35 +23,24 @@ pub(crate) fn run(options: ControllerOptions) -> anyhow::Result<()> {
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
         anyhow::bail!("a crypto provider is installed already");
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("the runtime cannot be started")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("the runtime cannot be started")?;
     runtime.block_on(serve_until_stopped(options))
 }
 
 async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
-    let mut config = kube::Config::infer()
-        .await
-        .context("no way to the API server: run in a cluster, or set KUBECONFIG")?;
+    let mut config = kube::Config::infer().await.context("no way to the API server: run in a cluster, or set KUBECONFIG")?;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.read_timeout = Some(READ_TIMEOUT);
     // Retries are ours to decide: a write must not be sent twice behind our back.
     config.default_retry = false;
     let client = kube::Client::try_from(config).context("the client cannot be made")?;
-    let listener = TcpListener::bind(options.listen)
-        .await
-        .with_context(|| format!("cannot listen on {}", options.listen))?;
+    let listener = TcpListener::bind(options.listen).await.with_context(|| format!("cannot listen on {}", options.listen))?;
 
     let stop = CancellationToken::new();
     let metrics = Arc::new(Metrics::default());
     let health = Health::default();
     let server = tokio::spawn(serve(listener, health.clone(), Arc::clone(&metrics), stop.clone()));
-    let settings = Settings {
-        namespace: options.namespace,
-        selector: options.selector,
-        ..Settings::default()
-    };
+    let settings = Settings { namespace: options.namespace, selector: options.selector, ..Settings::default() };
     tracing::info!(selector = %settings.selector, namespace = ?settings.namespace, "windlass controller starts");
     let mut controller = Controller::start(Calls::new(client.clone()), metrics, settings, stop.clone());
 
@@ -66,9 +55,6 @@ async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
         () = work => {}
     }
     stop.cancel();
-    server
-        .await
-        .context("the server of metrics panicked")?
-        .context("the server of metrics failed")?;
+    server.await.context("the server of metrics panicked")?.context("the server of metrics failed")?;
     Ok(())
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::status::ReplicatedStatefulSetStatus;
 
 /// What the user asks for.
-#[expect(clippy::duplicated_attributes, reason = "each printer column repeats its type")]
+#[allow(clippy::duplicated_attributes, reason = "each printer column repeats its type")]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[kube(
     group = "clusterlabs.org",

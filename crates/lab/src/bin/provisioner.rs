@@ -20,10 +20,6 @@ struct Arguments {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let Arguments {
-        kubeconfig,
-        directory,
-        node,
-    } = Arguments::parse();
+    let Arguments { kubeconfig, directory, node } = Arguments::parse();
     windlass_lab::provisioner::run(&kubeconfig, directory, node).await
 }

@@ -23,19 +23,10 @@ rules:
 ";
 
 pub(crate) fn program(layout: &Layout, artifacts: &Artifacts, link: Link, authority: &Authority) -> Result<Program> {
-    let hosts = [
-        "localhost",
-        "kubernetes",
-        "kubernetes.default",
-        "kubernetes.default.svc",
-        "kubernetes.default.svc.cluster.local",
-    ];
+    let hosts =
+        ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"];
     authority
-        .server(
-            "kube-apiserver",
-            &hosts,
-            &[link.node, KUBERNETES_SERVICE, std::net::Ipv4Addr::LOCALHOST],
-        )?
+        .server("kube-apiserver", &hosts, &[link.node, KUBERNETES_SERVICE, std::net::Ipv4Addr::LOCALHOST])?
         .write(layout, "apiserver")?;
     authority.client(KUBELET_CLIENT, &[])?.write(layout, "apiserver-kubelet")?;
     certificates::write_token_keys(layout)?;

@@ -19,19 +19,13 @@ pub(crate) fn program(layout: &Layout) -> Result<Program> {
     write(&networks.join("10-lab.conflist"), &pod_network(layout))?;
     let path = layout.configuration_file("containerd.toml");
     write(&path, &configuration(layout, &networks))?;
-    Ok(Program {
-        name: "containerd",
-        executable: "containerd".into(),
-        arguments: vec![path_flag("config", &path)],
-    })
+    Ok(Program { name: "containerd", executable: "containerd".into(), arguments: vec![path_flag("config", &path)] })
 }
 
 /// `ctr` for the images and containers of the kubelet.
 pub(crate) fn ctr(layout: &Layout) -> Command {
     let mut ctr = Command::new("ctr");
-    ctr.arg("--address")
-        .arg(layout.containerd_socket())
-        .args(["--namespace", "k8s.io"]);
+    ctr.arg("--address").arg(layout.containerd_socket()).args(["--namespace", "k8s.io"]);
     ctr
 }
 

@@ -19,9 +19,7 @@ pub(crate) fn user(layout: &Layout) -> String {
 }
 
 pub(crate) fn program(layout: &Layout, artifacts: &Artifacts, link: Link, authority: &Authority) -> Result<Program> {
-    authority
-        .server(&user(layout), &[layout.node()], &[link.node])?
-        .write(layout, "kubelet")?;
+    authority.server(&user(layout), &[layout.node()], &[link.node])?.write(layout, "kubelet")?;
     let resolver = layout.configuration_file("resolv.conf");
     write(&resolver, &format!("nameserver {}\n", link.node))?;
     let configuration = json!({

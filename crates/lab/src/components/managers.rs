@@ -26,11 +26,7 @@ pub(crate) fn controller_manager(layout: &Layout, artifacts: &Artifacts) -> Prog
         "--leader-elect=false".to_owned(),
     ];
     arguments.extend(RATE.map(str::to_owned));
-    Program {
-        name: "kube-controller-manager",
-        executable: artifacts.kubernetes.join("kube-controller-manager"),
-        arguments,
-    }
+    Program { name: "kube-controller-manager", executable: artifacts.kubernetes.join("kube-controller-manager"), arguments }
 }
 
 pub(crate) fn scheduler(layout: &Layout, artifacts: &Artifacts) -> Program {
@@ -40,9 +36,5 @@ pub(crate) fn scheduler(layout: &Layout, artifacts: &Artifacts) -> Program {
         "--leader-elect=false".to_owned(),
     ];
     arguments.extend(RATE.map(str::to_owned));
-    Program {
-        name: "kube-scheduler",
-        executable: artifacts.kubernetes.join("kube-scheduler"),
-        arguments,
-    }
+    Program { name: "kube-scheduler", executable: artifacts.kubernetes.join("kube-scheduler"), arguments }
 }

@@ -21,9 +21,5 @@ pub(crate) fn program(layout: &Layout, artifacts: &Artifacts) -> Program {
         ["max-per-core", "min", "tcp-timeout-established", "tcp-timeout-close-wait"]
             .map(|name| format!("--conntrack-{name}=0")),
     );
-    Program {
-        name: "kube-proxy",
-        executable: artifacts.kubernetes.join("kube-proxy"),
-        arguments,
-    }
+    Program { name: "kube-proxy", executable: artifacts.kubernetes.join("kube-proxy"), arguments }
 }

@@ -65,10 +65,7 @@ pub(crate) fn references(archive: &Path) -> Result<Vec<String>> {
     }
     let file = File::open(archive).with_context(|| format!("cannot read {}", archive.display()))?;
     let mut reader = tar::Archive::new(file);
-    for entry in reader
-        .entries_with_seek()
-        .with_context(|| format!("{} is no image archive", archive.display()))?
-    {
+    for entry in reader.entries_with_seek().with_context(|| format!("{} is no image archive", archive.display()))? {
         let entry = entry.with_context(|| format!("{} is damaged", archive.display()))?;
         if entry.path()?.as_os_str() == "manifest.json" {
             let images: Vec<Image> = serde_json::from_reader(entry)?;

@@ -45,21 +45,14 @@ pub fn from_binary(image: &BinaryImage<'_>) -> Result<PathBuf> {
     let layer = archive.with_extension(format!("{}.layer", std::process::id()));
     let file = File::create(&layer).with_context(|| format!("cannot write {}", layer.display()))?;
     let mut tar = tar::Builder::new(file);
-    tar.append_data(
-        &mut archive::header(0o755, program.len() as u64),
-        image.path.trim_start_matches('/'),
-        program.as_slice(),
-    )?;
+    tar.append_data(&mut archive::header(0o755, program.len() as u64), image.path.trim_start_matches('/'), program.as_slice())?;
     // Programs expect a place for temporary files; without a root file system there is none.
     let mut temporary = archive::header(0o1777, 0);
     temporary.set_entry_type(tar::EntryType::Directory);
     tar.append_data(&mut temporary, "tmp/", std::io::empty())?;
     tar.into_inner()?;
 
-    let entrypoint = std::iter::once(image.path)
-        .chain(image.arguments.iter().copied())
-        .map(str::to_owned)
-        .collect();
+    let entrypoint = std::iter::once(image.path).chain(image.arguments.iter().copied()).map(str::to_owned).collect();
     let configuration = Configuration {
         reference: image.reference,
         user: format!("{0}:{0}", image.user),

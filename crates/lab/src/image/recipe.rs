@@ -95,30 +95,22 @@ pub async fn from_recipe_with(directory: &Path, progress: &Progress) -> Result<P
         return Ok(archive);
     }
     progress
-        .step(
-            format!(
-                "image {} from {} packages of {}",
-                recipe.name,
-                recipe.packages.len(),
-                recipe.suite
-            ),
-            async {
-                let sources = sources::of_suite(&recipe.suite).await?;
-                let root = archive.with_extension("root");
-                rootfs::bootstrap(&recipe, &sources, &root).await?;
-                let layer = archive.with_extension("layer");
-                let configuration = configuration(&recipe);
-                let (recipe, directory, archive) = (recipe.clone(), directory.to_owned(), archive.clone());
-                tokio::task::spawn_blocking(move || {
-                    rootfs::layer(&recipe, &directory, &root, &layer)?;
-                    archive::write(&configuration.borrow(), &layer, &archive)?;
-                    cache::remove(&root)?;
-                    cache::remove(&layer)
-                })
-                .await
-                .context("the task that packs the image ended early")?
-            },
-        )
+        .step(format!("image {} from {} packages of {}", recipe.name, recipe.packages.len(), recipe.suite), async {
+            let sources = sources::of_suite(&recipe.suite).await?;
+            let root = archive.with_extension("root");
+            rootfs::bootstrap(&recipe, &sources, &root).await?;
+            let layer = archive.with_extension("layer");
+            let configuration = configuration(&recipe);
+            let (recipe, directory, archive) = (recipe.clone(), directory.to_owned(), archive.clone());
+            tokio::task::spawn_blocking(move || {
+                rootfs::layer(&recipe, &directory, &root, &layer)?;
+                archive::write(&configuration.borrow(), &layer, &archive)?;
+                cache::remove(&root)?;
+                cache::remove(&layer)
+            })
+            .await
+            .context("the task that packs the image ended early")?
+        })
         .await?;
     Ok(archive)
 }
@@ -145,12 +137,7 @@ impl Owned {
 fn configuration(recipe: &Recipe) -> Owned {
     let mut environment = vec!["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()];
     environment.extend(recipe.env.iter().map(|(name, value)| format!("{name}={value}")));
-    Owned {
-        reference: recipe.name.clone(),
-        user: recipe.user.clone(),
-        entrypoint: recipe.entrypoint.clone(),
-        environment,
-    }
+    Owned { reference: recipe.name.clone(), user: recipe.user.clone(), entrypoint: recipe.entrypoint.clone(), environment }
 }
 
 fn parse(text: &str) -> Result<Recipe> {
@@ -162,22 +149,13 @@ fn parse(text: &str) -> Result<Recipe> {
             recipe.user
         );
     }
-    let targets = recipe
-        .files
-        .iter()
-        .map(|file| &file.to)
-        .chain(recipe.directories.iter().map(|directory| &directory.path));
+    let targets = recipe.files.iter().map(|file| &file.to).chain(recipe.directories.iter().map(|directory| &directory.path));
     for target in targets {
         if !target.starts_with('/') || target.split('/').any(|part| part == "..") {
             bail!("`{target}` is no absolute path in the image");
         }
     }
-    for mode in recipe
-        .files
-        .iter()
-        .map(|file| &file.mode)
-        .chain(recipe.directories.iter().map(|directory| &directory.mode))
-    {
+    for mode in recipe.files.iter().map(|file| &file.mode).chain(recipe.directories.iter().map(|directory| &directory.mode)) {
         octal(mode.as_deref(), 0)?;
     }
     Ok(recipe)

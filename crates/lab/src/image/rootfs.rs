@@ -41,9 +41,7 @@ pub(super) async fn bootstrap(recipe: &Recipe, sources: &[String], root: &Path) 
         bootstrap.arg(format!("--include={}", recipe.packages.join(",")));
     }
     bootstrap.arg(&recipe.suite).arg(&partial).arg(&list);
-    command::output(bootstrap)
-        .await
-        .with_context(|| format!("cannot make the root file system of {}", recipe.name))?;
+    command::output(bootstrap).await.with_context(|| format!("cannot make the root file system of {}", recipe.name))?;
     cache::remove(&list)?;
     std::fs::rename(&partial, root).with_context(|| format!("cannot name the finished {}", root.display()))
 }
@@ -58,12 +56,7 @@ pub(super) fn layer(recipe: &Recipe, directory: &Path, root: &Path, layer: &Path
         let mut entry = entry?;
         let path = entry.path()?.into_owned();
         let absolute = format!("/{}", path.to_string_lossy().trim_start_matches("./").trim_matches('/'));
-        if NEVER
-            .iter()
-            .copied()
-            .chain(recipe.remove.iter().map(String::as_str))
-            .any(|pattern| matches(pattern, &absolute))
-        {
+        if NEVER.iter().copied().chain(recipe.remove.iter().map(String::as_str)).any(|pattern| matches(pattern, &absolute)) {
             continue;
         }
         let mut header = archive::header(entry.header().mode()?, entry.header().size()?);

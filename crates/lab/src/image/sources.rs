@@ -53,18 +53,13 @@ fn select(repositories: &[Repository], suite: &str, codename: &str) -> Result<Ve
         .cloned()
         .collect();
     if !chosen.iter().any(|repository| repository.release == suite) {
-        let archive = repositories
-            .iter()
-            .find(|repository| repository.component == "main" && repository.release == codename);
+        let archive = repositories.iter().find(|repository| repository.component == "main" && repository.release == codename);
         let Some(archive) = archive else {
             bail!(
                 "the machine's apt sources have neither the suite `{suite}` nor its own release `{codename}`: add one to /etc/apt"
             );
         };
-        chosen = vec![Repository {
-            release: suite.to_owned(),
-            ..archive.clone()
-        }];
+        chosen = vec![Repository { release: suite.to_owned(), ..archive.clone() }];
     }
     let mut lines: Vec<String> = chosen.iter().map(line).collect();
     lines.dedup();
@@ -72,18 +67,9 @@ fn select(repositories: &[Repository], suite: &str, codename: &str) -> Result<Ve
 }
 
 fn line(repository: &Repository) -> String {
-    let Repository {
-        address,
-        release,
-        component,
-        signed_by,
-    } = repository;
+    let Repository { address, release, component, signed_by } = repository;
     // A key may be given inline; then the machine's keyrings decide.
-    let options = if signed_by.starts_with('/') {
-        format!("[signed-by={signed_by}] ")
-    } else {
-        String::new()
-    };
+    let options = if signed_by.starts_with('/') { format!("[signed-by={signed_by}] ") } else { String::new() };
     format!("deb {options}{address} {release} {component}")
 }
 

@@ -20,11 +20,7 @@ pub async fn fresh(name: &str) -> Lab {
 /// Runs kubectl as the administrator and returns what it printed.
 pub fn kubectl(lab: &Lab, arguments: &[&str]) -> String {
     let output = try_kubectl(lab, arguments);
-    assert!(
-        output.status.success(),
-        "kubectl {arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "kubectl {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 

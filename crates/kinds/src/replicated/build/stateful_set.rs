@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{
     Affinity, Container, EnvVar, EnvVarSource, ObjectFieldSelector, PersistentVolumeClaim, Volume, VolumeMount,
 };
 use serde_json::{Value, json};
+use windlass_core::likeness::short_hash;
 use windlass_core::step::{Manifest, ObjectKind};
 
 use super::super::validate::Validated;
@@ -100,8 +101,12 @@ fn mount(volume: &str, path: String) -> VolumeMount {
 
 /// Secret names may have dots and be long; volume names may not.
 fn secret_volume(secret: &str) -> String {
-    let text: String = secret.chars().map(|c| if c == '.' { '-' } else { c }).take(56).collect();
-    format!("secret-{text}")
+    if secret.len() <= 56 && !secret.contains('.') {
+        return format!("secret-{secret}");
+    }
+    // The hash keeps names apart that only differ in what had to go.
+    let text: String = secret.chars().filter(char::is_ascii_alphanumeric).take(39).collect();
+    format!("secret-{text}-{}", short_hash(secret))
 }
 
 fn volumes(cluster: &Validated) -> Vec<Value> {

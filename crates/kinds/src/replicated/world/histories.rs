@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::World;
 use super::database::Server;
 
-const HISTORIES: u64 = 20_000;
+const HISTORIES: u64 = 10_000;
 const FIRST_SEED: u64 = 0x0072_6f70_6573;
 /// Passes within which a quiet world must come to rest.
 const ENOUGH: u32 = 400;
