@@ -115,7 +115,7 @@ Try next:
   {kubectl} get logbook -n galera -o yaml                       # what Windlass remembers and would do next
   {kubectl} scale rss galera -n galera --replicas=5             # then watch: get rss -n galera -w
   {kubectl} patch rss galera -n galera --type=merge -p '{{\"spec\":{{\"paused\":true}}}}'
-  {kubectl} exec -n galera galera-0 -- mariadb -e \"show status like 'wsrep_cluster_size'\"
+  {kubectl} exec -n galera rss-galera-0 -- mariadb -S /run/mysqld/mysqld.sock -u mysql -e \"show status like 'wsrep_cluster_size'\"
   {kubectl} logs -n windlass-system deployment/windlass -f"
             ),
         }

@@ -14,6 +14,10 @@ const MANIFEST: &str = "deploy/windlass.yaml";
 /// A verb, a group, and a resource with its subresource.
 type Use = (String, String, String);
 
+/// Allowed, and not used on this version of Kubernetes. From 1.35 on, a server asks for it beside `get` when a command is run
+/// through a websocket; without it the operator would stand still after an upgrade of the server.
+const NEEDED_LATER: [(&str, &str, &str); 1] = [("create", "", "pods/exec")];
+
 #[tokio::test]
 async fn the_operator_may_do_what_it_did_and_nothing_else() -> Result<()> {
     let stage = Stage::get().await?;
@@ -39,7 +43,8 @@ async fn the_operator_may_do_what_it_did_and_nothing_else() -> Result<()> {
     let allowed = allowed()?;
     println!("the operator made {} requests; {} sorts used, {} allowed", requests.len(), used.len(), allowed.len());
     let missing: Vec<&Use> = used.difference(&allowed).collect();
-    let unused: Vec<&Use> = allowed.difference(&used).collect();
+    let later = |it: &Use| NEEDED_LATER.contains(&(it.0.as_str(), it.1.as_str(), it.2.as_str()));
+    let unused: Vec<&Use> = allowed.difference(&used).filter(|it| !later(it)).collect();
     ensure!(missing.is_empty(), "used and not allowed by {MANIFEST}: {missing:?}");
     ensure!(unused.is_empty(), "allowed by {MANIFEST} and not used by any test: {unused:?}");
     Ok(())

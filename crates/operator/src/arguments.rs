@@ -7,7 +7,7 @@ use windlass_core::selector::Selector;
 
 /// One operator for replicated database clusters.
 #[derive(Debug, Parser)]
-#[command(name = "windlass", version, about)]
+#[command(name = "windlass", version)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) component: Component,

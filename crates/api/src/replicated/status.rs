@@ -15,7 +15,7 @@ pub struct ReplicatedStatefulSetStatus {
     /// The generation of the spec that was last acted upon.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// A summary of the conditions: Creating, Running, Paused or Failed.
+    /// A summary of the conditions: Creating, Running, Recovering, Paused or Failed.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     /// Why, in a sentence.
