@@ -324,7 +324,11 @@ impl Planner<'_, '_> {
     fn roll(&mut self, scale: &Scale) {
         let Some(set) = self.members.set else { return };
         let Some(revision) = &set.update_revision else { return };
-        if set.observed_generation != set.object.meta.generation || !scale.is_empty() {
+        if set.observed_generation != set.object.meta.generation {
+            // Which pods are outdated is not known before.
+            return self.wait(reason::STARTING, "the StatefulSet controller has not seen the newest template yet", false);
+        }
+        if !scale.is_empty() {
             return;
         }
         let outdated = |pod: &PodView| pod.meta.labels.get(REVISION).is_some_and(|has| has != revision);

@@ -95,7 +95,9 @@ impl Verdict {
         let stalled = waiting.iter().find(|it| it.stalled).map(|it| (it.reason, it.message.clone())).or(failed);
         let busy = busy(observed, report);
         let complete = replicas.is_some() && members.len() == wanted && ready_pods == wanted;
-        let ready = complete && report.held.is_empty() && stalled.is_none() && busy.is_none() && wanted > 0;
+        // What a step of this pass changed is not seen yet: the next pass tells.
+        let idle = report.plan.steps.is_empty() && busy.is_none();
+        let ready = complete && idle && report.held.is_empty() && stalled.is_none() && wanted > 0;
         let available = if serving > 0 {
             Truth::True
         } else if members.iter().all(|member| member.role().is_some() || member.pod.is_none()) {

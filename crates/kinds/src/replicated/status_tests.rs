@@ -200,3 +200,22 @@ fn a_condition_that_does_not_flip_keeps_its_time() {
     assert_eq!(time(&later, "Available"), fixture.now);
     assert_eq!(time(&later, "Ready"), fixture.clone().later(500).now);
 }
+
+#[test]
+fn a_pass_that_changes_something_is_not_ready_although_all_members_serve() {
+    let mut fixture = Fixture::serving(3);
+    fixture.pod(2).meta.labels.insert("controller-revision-hash".into(), "older".into());
+    let plan = fixture.plan();
+    assert_eq!(plan.steps.len(), 1, "{plan:?}");
+    let taken: Vec<_> = plan.steps.into_iter().map(|step| (step, Outcome::Done { changed: true })).collect();
+    let status = fixture.status(&Gate::new(Door::Open, Door::Open), &taken);
+    assert_eq!(condition(&status, "Ready").status, "False");
+}
+
+#[test]
+fn a_template_that_its_controller_has_not_seen_yet_is_not_ready() {
+    let mut fixture = Fixture::serving(3);
+    fixture.set().object.meta.generation = Some(99);
+    let status = fixture.open_status();
+    assert_eq!(condition(&status, "Ready").status, "False", "{}", status.reason);
+}
