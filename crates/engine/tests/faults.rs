@@ -1,0 +1,54 @@
+//! The API server fails in every way it can, at several of the operator's writes: the cluster comes up all the same, seeded once.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what went wrong by panicking")]
+
+mod stage;
+
+use stage::{Stage, cluster};
+use windlass_kinds::replicated::hooks::Deed;
+use windlass_testkit::{CallMatch, Effect};
+
+/// The effects, each at the first, the second, … write of the operator.
+const WRITES: [usize; 6] = [0, 1, 2, 4, 6, 8];
+
+async fn comes_up_in_spite_of(effect: &Effect, nth: usize) {
+    let stage = Stage::new();
+    stage.create(cluster(3)).await;
+    stage.server.faults().on(CallMatch::writes().nth(nth), effect.clone());
+    stage.until_ready().await;
+    let seeds = stage.crew.deeds().into_iter().filter(|(deed, _)| *deed == Deed::Seed).count();
+    assert_eq!(seeds, 1, "{effect:?} at write {nth}");
+    assert_eq!(stage.server.store().list("statefulsets").len(), 1);
+    assert_eq!(stage.server.store().list("logbooks").len(), 1);
+}
+
+async fn at_every_write(effect: Effect) {
+    for nth in WRITES {
+        comes_up_in_spite_of(&effect, nth).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_is_looked_at_again() {
+    at_every_write(Effect::conflict()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_many_requests_are_sent_later() {
+    at_every_write(Effect::too_many_requests(2)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_of_the_server_is_overcome() {
+    at_every_write(Effect::code(500)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_whose_answer_is_lost_is_not_done_twice() {
+    at_every_write(Effect::LostAfter).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_holds_nothing_up_for_ever() {
+    at_every_write(Effect::Hang).await;
+}
