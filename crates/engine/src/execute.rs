@@ -11,7 +11,6 @@ use windlass_core::lane::{Clustering, Resources};
 use windlass_core::likeness::Answered;
 use windlass_core::outcome::Outcome;
 use windlass_core::step::{Manifest, ObjectKind, ObjectRef};
-use windlass_core::views::ObjectView;
 
 use crate::caches::{Caches, Child, DisruptionBudget, Pod, Service, StatefulSet};
 use crate::calls::{CallError, Calls};
@@ -39,7 +38,7 @@ impl Executor<'_> {
             }
         };
         match answer {
-            Ok(live) => (Outcome::Done { changed: true }, Some(answered(manifest, &live))),
+            Ok(live) => (Outcome::Done { changed: true }, Some(Answered::new(manifest, &live))),
             Err(error) => (failed(&error), None),
         }
     }
@@ -127,10 +126,6 @@ impl Executor<'_> {
         self.caches.put(answer.clone());
         Ok(answer)
     }
-}
-
-fn answered(manifest: &Manifest, live: &ObjectView) -> Answered {
-    Answered::new(manifest, live)
 }
 
 fn outcome<T>(answer: Result<T, CallError>) -> Outcome {

@@ -256,7 +256,6 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             Urgency::Details | Urgency::Now => {}
         }
         let outcome = match status::commit::<K>(&self.shared.calls, observed.resource, &status).await {
-            Ok(Committed::Unchanged) => return Ok(Told::Stored),
             Ok(Committed::Written(fresh)) => {
                 self.told = Some(Instant::now());
                 self.shared.clusters.put(&self.key, *fresh);

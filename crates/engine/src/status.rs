@@ -9,14 +9,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use windlass_core::conditions::same_but_for_times;
 use windlass_core::kind::Kind;
+use windlass_core::labels;
 
 use crate::calls::{CallError, Calls};
 
 /// What came of a commit.
 #[derive(Debug)]
 pub(crate) enum Committed<R> {
-    /// It was so already.
-    Unchanged,
     /// It is so now; this is the object after it.
     Written(Box<R>),
     /// The object moved on in a way that matters: the pass has to be made again from this one.
@@ -55,15 +54,12 @@ fn essence(status: &Value) -> (Vec<(&Value, &Value, &Value)>, &Value, &Value) {
     (conditions, &status["observedGeneration"], &status["phase"])
 }
 
-/// Commits a status that was computed from `resource`.
+/// Commits a status that was computed from `resource` and is not stored in it yet; see [`urgency`].
 pub(crate) async fn commit<K: Kind>(
     calls: &Calls,
     resource: &K::Resource,
     status: &K::Status,
 ) -> Result<Committed<K::Resource>, CallError> {
-    if !differs::<K>(resource, status) {
-        return Ok(Committed::Unchanged);
-    }
     match put::<K>(calls, resource, status).await {
         Ok(written) => return Ok(Committed::Written(Box::new(written))),
         Err(error) if error.is_not_found() => return Ok(Committed::Gone),
@@ -78,7 +74,7 @@ pub(crate) async fn commit<K: Kind>(
     if !only_noise_moved::<K>(resource, &fresh) {
         return Ok(Committed::Outdated(Box::new(fresh)));
     }
-    if !differs::<K>(&fresh, status) {
+    if urgency::<K>(&fresh, status) == Urgency::None {
         return Ok(Committed::Written(Box::new(fresh)));
     }
     match put::<K>(calls, &fresh, status).await {
@@ -96,11 +92,6 @@ fn only_noise_moved<K: Kind>(computed_from: &K::Resource, fresh: &K::Resource) -
         && then.labels == now.labels
         && then.deletion_timestamp.is_some() == now.deletion_timestamp.is_some()
         && K::pause(computed_from) == K::pause(fresh)
-}
-
-fn differs<K: Kind>(resource: &K::Resource, status: &K::Status) -> bool {
-    let stored = K::stored_status(resource).map(value_of).unwrap_or_default();
-    !same_but_for_times(&stored, &value_of(status))
 }
 
 fn value_of(status: &impl Serialize) -> Value {
@@ -136,7 +127,7 @@ async fn put<K: Kind>(calls: &Calls, resource: &K::Resource, status: &K::Status)
     let body = body.to_string().into_bytes();
     let request = Request::new(path::<K>(resource));
     let parameters =
-        kube::api::PostParams { field_manager: Some("windlass-status".into()), ..kube::api::PostParams::default() };
+        kube::api::PostParams { field_manager: Some(labels::FIELD_MANAGER_STATUS.into()), ..kube::api::PostParams::default() };
     calls
         .send(
             || what::<K>("write the status of", resource),
