@@ -22,6 +22,13 @@ use serde_json::Value;
     derive = "PartialEq",
     doc = "What Windlass remembers about one cluster. Written by the operator alone; read it with kubectl windlass plan and log.",
     printcolumn(
+        name = "Owner",
+        type_ = "string",
+        json_path = ".spec.claim.release",
+        description = "the release that looks after the cluster"
+    ),
+    printcolumn(name = "Version", type_ = "string", json_path = ".spec.claim.version", description = "its version"),
+    printcolumn(
         name = "Held",
         type_ = "integer",
         json_path = ".spec.summary.held",
@@ -35,6 +42,19 @@ pub struct LogbookSpec {
     /// The UID of the custom resource that this logbook speaks of. A logbook with another UID is not this cluster's.
     #[serde(default)]
     pub cluster_uid: String,
+    /// The UID of this logbook itself. A copy that was put back from a backup has another one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub own_uid: String,
+    /// How often something changed that steps rest upon. The newest one is noted on the StatefulSets, so that an older copy of the
+    /// logbook is known for what it is.
+    #[serde(default)]
+    pub edition: u64,
+    /// Who looks after the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<Claim>,
+    /// Entries that were lost or contradicted. Steps that cannot be undone wait until each was seen again or overridden.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unproven: Vec<Unproven>,
     /// The generation of the custom resource that was last acted upon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acted_generation: Option<i64>,
@@ -56,10 +76,52 @@ pub struct LogbookSpec {
     /// Announced steps that cannot be undone and whose end was not seen yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub intents: Vec<Intent>,
+    /// The last steps that could not be undone, the newest at the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub acts: Vec<Act>,
+    /// Overrides that were used. Each is used once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overrides: Vec<Override>,
     /// What a newer release wrote here.
     #[serde(flatten)]
     #[schemars(skip)]
     pub unknown: BTreeMap<String, Value>,
+}
+
+/// Who looks after a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Claim {
+    /// The release, as `namespace/name` of its Lease.
+    pub release: String,
+    /// Its version.
+    pub version: String,
+    /// The process that acted last.
+    #[serde(default)]
+    pub holder: String,
+    /// Grows whenever another process begins to act. Hooks refuse an older one.
+    pub epoch: u64,
+    /// Whether the release gave the cluster up.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub released: bool,
+    /// What a newer release wrote here.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub unknown: BTreeMap<String, Value>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// An entry that was lost or contradicted.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Unproven {
+    /// Which entry: `counts`, `histories` or `intents`.
+    pub entry: String,
+    /// What was found.
+    pub why: String,
 }
 
 /// Replica counts that were observed.
@@ -108,6 +170,9 @@ pub struct PlannedSteps {
     /// Steps that a pause holds back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<PlannedStep>,
+    /// What runs now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub running: Vec<RunningStep>,
 }
 
 /// The plan in two words, for `kubectl get`.
@@ -134,8 +199,19 @@ pub struct PlannedStep {
     pub reason: String,
 }
 
-/// An announced step that cannot be undone.
+/// An operation that runs, in words.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunningStep {
+    /// What is being done.
+    pub step: String,
+    /// How much of it is done, in percent and in steps of five; absent when it cannot be known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent: Option<u8>,
+}
+
+/// An announced step that cannot be undone.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Intent {
     /// What kind of step, e.g. `Seed`.
@@ -148,4 +224,50 @@ pub struct Intent {
     /// When it was announced.
     #[schemars(with = "String")]
     pub announced: Timestamp,
+    /// Why.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// What a newer release wrote here.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub unknown: BTreeMap<String, Value>,
+}
+
+/// A step that could not be undone.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Act {
+    /// What kind of step, e.g. `Seed`.
+    pub act: String,
+    /// On which object or member.
+    pub target: String,
+    /// The UID of that object.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// When it was announced.
+    #[schemars(with = "String")]
+    pub announced: Timestamp,
+    /// Why.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The release and version that announced it, as `namespace/name@version`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
+    /// What came of it: `Done` or `Withdrawn`.
+    pub outcome: String,
+}
+
+/// An override that was used.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Override {
+    /// Which entry or member it was about.
+    pub entry: String,
+    /// What the user said.
+    pub value: String,
+    /// The UID that it was bound to.
+    pub uid: String,
+    /// When it was used.
+    #[schemars(with = "String")]
+    pub used: Timestamp,
 }

@@ -360,7 +360,7 @@ fn remember_pass<K: Kind>(observed: &Observed<'_, K>, gate: &Gate, parted: &Part
         held: u16::try_from(held.len()).unwrap_or(u16::MAX),
         next: held.first().map(|step| step.step.clone()).unwrap_or_default(),
     };
-    entries.plan = PlannedSteps { next: Vec::new(), held };
+    entries.plan = PlannedSteps { held, ..PlannedSteps::default() };
     for step in &parted.go {
         if let Act::Member(action) = &step.act
             && action.irreversible()
@@ -371,6 +371,8 @@ fn remember_pass<K: Kind>(observed: &Observed<'_, K>, gate: &Gate, parted: &Part
                 target: action.target().to_owned(),
                 uid: action.target_uid().to_owned(),
                 announced: whole_seconds(observed.now),
+                reason: step.reason.clone(),
+                ..Intent::default()
             });
         }
     }

@@ -74,7 +74,13 @@ fn a_history_is_taken_once_and_only_from_a_primary() {
 #[case::no_primary_yet(Fixture::stopped(2), 2)]
 #[case::a_primary_shows_that_it_ended(Fixture::stopped(2).role(1, PRIMARY), 1)]
 fn an_announced_seed_is_kept_until_a_primary_is_seen(#[case] fixture: Fixture, #[case] kept: usize) {
-    let intent = |act: &str| Intent { act: act.into(), target: "rss-orders-0".into(), uid: "u".into(), announced: fixture.now };
+    let intent = |act: &str| Intent {
+        act: act.into(),
+        target: "rss-orders-0".into(),
+        uid: "u".into(),
+        announced: fixture.now,
+        ..Intent::default()
+    };
     let intents = vec![intent("Seed"), intent("Another")];
     let fixture = fixture.logbook(|logbook| logbook.intents = intents);
     assert_eq!(remembered(&fixture).intents.len(), kept);

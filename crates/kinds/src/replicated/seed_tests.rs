@@ -144,7 +144,7 @@ fn every_member_that_may_hold_data_must_be_there() {
 
 fn announced(ordinal: u16, uid: &str) -> Intent {
     let target = Ordinal::new(ordinal).pod_name(SET);
-    Intent { act: "Seed".into(), target, uid: uid.into(), announced: jiff::Timestamp::UNIX_EPOCH }
+    Intent { act: "Seed".into(), target, uid: uid.into(), ..Intent::default() }
 }
 
 #[test]

@@ -215,7 +215,7 @@ fn remember_pass(
             && !entries.intents.iter().any(|intent| intent.act == run.name() && intent.uid == run.target_uid())
         {
             let (act, target, uid) = (run.name().to_owned(), run.target().to_owned(), run.target_uid().to_owned());
-            entries.intents.push(Intent { act, target, uid, announced: observed.now });
+            entries.intents.push(Intent { act, target, uid, announced: observed.now, ..Intent::default() });
         }
     }
 }
