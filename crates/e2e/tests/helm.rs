@@ -49,8 +49,8 @@ async fn sees_the_mistake(stage: &Stage, release: &Release) -> Result<()> {
         let pods: Api<Pod> = Api::namespaced(stage.client(), &release.namespace);
         let log = pods.logs(&pod.name_any(), &LogParams::default()).await?;
         ensure!(log.contains(drawing), "the log is {log:?}");
-        let state = pod.status.and_then(|status| status.container_statuses?.pop()).context("no container yet")?;
-        let ended = state.state.and_then(|it| it.terminated).or(state.last_state.and_then(|it| it.terminated));
+        let container = pod.status.and_then(|status| status.container_statuses?.pop()).context("no container yet")?;
+        let ended = container.state.and_then(|it| it.terminated).or(container.last_state.and_then(|it| it.terminated));
         let ended = ended.context("the container has not ended")?;
         ensure!(ended.exit_code == 2, "exit code {}", ended.exit_code);
         ensure!(ended.message.is_some_and(|text| text.contains(drawing)), "the last words of the container lack it");
