@@ -17,12 +17,14 @@ pub(crate) const LAB_VARIABLE: &str = "WINDLASS_LAB";
 /// The lab of the tests; a person's own goes on beside it.
 const LAB: &str = "test";
 /// The tests of `crates/e2e/tests`, in the order in which they run.
-const LAB_TESTS: [&str; 6] = [
+const LAB_TESTS: [&str; 8] = [
     "conformance",
+    "chart",
     "galera",
     "pause",
     "status",
     "admission",
+    "helm",
     // The last: it judges the permissions by the calls that all the others made.
     "rbac",
 ];
