@@ -3,6 +3,7 @@
 mod difference;
 mod help;
 mod manifest;
+mod plugin;
 mod reference;
 
 use std::fmt::Write as _;
@@ -77,6 +78,7 @@ async fn files() -> Result<Vec<Generated>> {
         Generated { path: "docs/reference/logbook.md", content: reference::logbook()? },
         Generated { path: "docs/reference/permissions.md", content: manifest::permissions() },
         Generated { path: "docs/reference/windlass.md", content: help::windlass().await? },
+        Generated { path: "docs/reference/kubectl-windlass.md", content: plugin::kubectl_windlass()? },
     ])
 }
 
