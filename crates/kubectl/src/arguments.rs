@@ -302,15 +302,20 @@ mod tests {
     }
 
     #[rstest]
-    #[case("0", Some(None))]
-    #[case("0s", Some(None))]
-    #[case("90", Some(Some(90)))]
-    #[case("5m", Some(Some(300)))]
-    #[case("1h30m", Some(Some(5400)))]
-    #[case("-5m", None)]
-    #[case("soon", None)]
-    fn limits_are_read_as_people_write_them(#[case] text: &str, #[case] expected: Option<Option<u64>>) {
-        assert_eq!(parse_limit(text).ok(), expected.map(|seconds| Limit(seconds.map(Duration::from_secs))));
+    #[case("0", None)]
+    #[case("0s", None)]
+    #[case("90", Some(90))]
+    #[case("5m", Some(300))]
+    #[case("1h30m", Some(5400))]
+    fn limits_are_read_as_people_write_them(#[case] text: &str, #[case] seconds: Option<u64>) {
+        assert_eq!(parse_limit(text), Ok(Limit(seconds.map(Duration::from_secs))));
+    }
+
+    #[rstest]
+    #[case("-5m")]
+    #[case("soon")]
+    fn what_is_no_time_is_refused(#[case] text: &str) {
+        assert!(parse_limit(text).unwrap_err().contains("30s"));
     }
 
     #[rstest]

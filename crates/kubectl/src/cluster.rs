@@ -148,13 +148,12 @@ impl Cluster {
         let requested = self.is_pause_requested(lane);
         let told = self.common(answer(lane));
         let state = match &told {
-            None => LaneState::Unknown,
             Some(told) if told.status == "False" && requested => LaneState::Paused,
             Some(told) if told.status == "False" => LaneState::Resuming,
             Some(told) if told.status == "True" && requested => LaneState::Pausing,
             Some(told) if told.status == "True" && told.reason == "Resuming" => LaneState::Resuming,
             Some(told) if told.status == "True" => LaneState::Active,
-            Some(_) => LaneState::Unknown,
+            Some(_) | None => LaneState::Unknown,
         };
         let record = self.entries().and_then(|entries| record(entries, lane));
         let said = self.object.annotations().get(labels::PAUSE_REASON).cloned();
@@ -231,7 +230,7 @@ impl Cluster {
             conditions: self.conditions(),
             in_hand: self.work(),
             stalled: stalled.map(|stalled| StallView {
-                advice: advice::for_stall(&stalled.reason, &self.handle(), &self.namespace()),
+                advice: advice::for_stall(&stalled.reason, &self.handle(), &self.namespace(), self.entries()),
                 reason: stalled.reason,
                 message: stalled.message,
             }),

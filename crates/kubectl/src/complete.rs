@@ -3,6 +3,7 @@
 //! kubectl runs `kubectl_complete-windlass WORDS…`, the last word being typed, and reads candidates, each on a line with its
 //! description after a tab, and a directive at the end. Asks the server for names, and gives up quickly: a shell waits.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use clap::{Arg, Command, CommandFactory as _};
@@ -61,7 +62,7 @@ pub(crate) async fn answer(words: &[String]) -> Result<(), Error> {
     let mut text = String::new();
     for (word, about) in found.iter().filter(|(word, _)| word.starts_with(&typed)) {
         let about = if about.is_empty() { String::new() } else { format!("\t{about}") };
-        text.push_str(&format!("{word}{about}\n"));
+        let _ = writeln!(text, "{word}{about}");
     }
     write_out(&format!("{text}:{directive}\n"))
 }

@@ -49,6 +49,8 @@ enum Source {
     Logbooks,
 }
 
+type News = (Source, Result<Event<DynamicObject>, watcher::Error>);
+
 struct Followed {
     kind: &'static Kind,
     store: Store<DynamicObject>,
@@ -63,7 +65,7 @@ pub(crate) struct Follow {
     books_listed: bool,
     books_refused: Option<String>,
     trouble: Option<String>,
-    events: SelectAll<BoxStream<'static, (Source, Result<Event<DynamicObject>, watcher::Error>)>>,
+    events: SelectAll<BoxStream<'static, News>>,
 }
 
 impl Follow {

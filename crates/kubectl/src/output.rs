@@ -52,14 +52,14 @@ impl Output {
     }
 
     /// Prints lines of an answer.
-    pub(crate) fn print(&self, lines: &[String]) -> Result<(), Error> {
+    pub(crate) fn print(lines: &[String]) -> Result<(), Error> {
         let mut text = lines.join("\n");
         text.push('\n');
         write_out(&text)
     }
 
     /// Prints an answer for programs, whole and by itself.
-    pub(crate) fn print_form(&self, form: OutputForm, answer: &impl Serialize) -> Result<(), Error> {
+    pub(crate) fn print_form(form: OutputForm, answer: &impl Serialize) -> Result<(), Error> {
         let text = match form {
             OutputForm::Yaml => yaml(answer)?,
             _ => serde_json::to_string_pretty(answer).map_err(|error| Error::Form(error.to_string()))? + "\n",
@@ -68,7 +68,7 @@ impl Output {
     }
 
     /// Prints one of many answers for programs: a line of JSON, or a document of YAML.
-    pub(crate) fn print_next(&self, form: OutputForm, answer: &impl Serialize) -> Result<(), Error> {
+    pub(crate) fn print_next(form: OutputForm, answer: &impl Serialize) -> Result<(), Error> {
         let text = match form {
             OutputForm::Yaml => format!("---\n{}", yaml(answer)?),
             _ => serde_json::to_string(answer).map_err(|error| Error::Form(error.to_string()))? + "\n",

@@ -1,4 +1,5 @@
 //! `pause`, `resume`, `scale`: what is written, what is waited for, and how that looks.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test says what went wrong by panicking")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! `list`, `status`, `plan`, `log`, `owner`: what is told, in which form, and with which exit code.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test says what went wrong by panicking")]
 
 mod support;
 

@@ -21,13 +21,13 @@ pub(crate) fn seconds(seconds: i64) -> String {
     };
     match seconds {
         ..120 => format!("{seconds}s"),
-        ..600 => two(seconds / MINUTE, seconds % MINUTE, ('m', 's')),
-        ..10_800 => format!("{}m", seconds / MINUTE),
-        ..28_800 => two(seconds / HOUR, seconds % HOUR / MINUTE, ('h', 'm')),
-        ..172_800 => format!("{}h", seconds / HOUR),
-        ..691_200 => two(seconds / DAY, seconds % DAY / HOUR, ('d', 'h')),
-        ..63_072_000 => format!("{}d", seconds / DAY),
-        ..252_288_000 => two(seconds / YEAR, seconds % YEAR / DAY, ('y', 'd')),
+        120..600 => two(seconds / MINUTE, seconds % MINUTE, ('m', 's')),
+        600..10_800 => format!("{}m", seconds / MINUTE),
+        10_800..28_800 => two(seconds / HOUR, seconds % HOUR / MINUTE, ('h', 'm')),
+        28_800..172_800 => format!("{}h", seconds / HOUR),
+        172_800..691_200 => two(seconds / DAY, seconds % DAY / HOUR, ('d', 'h')),
+        691_200..63_072_000 => format!("{}d", seconds / DAY),
+        63_072_000..252_288_000 => two(seconds / YEAR, seconds % YEAR / DAY, ('y', 'd')),
         _ => format!("{}y", seconds / YEAR),
     }
 }

@@ -104,8 +104,8 @@ pub(super) async fn owner(global: &Global, options: &Owner, output: &Output) -> 
         let target = Target::parse(&options.cluster)?;
         let view = Session::open(global).await?.get(&target).await?.owner_view();
         return match form {
-            OutputForm::Json | OutputForm::Yaml => output.print_form(form, &view),
-            OutputForm::Table | OutputForm::Wide => output.print(&render::owner(&view, output.paint(), now())),
+            OutputForm::Json | OutputForm::Yaml => Output::print_form(form, &view),
+            OutputForm::Table | OutputForm::Wide => Output::print(&render::owner(&view, output.paint(), now())),
         };
     }
     let session = Session::open(global).await?;

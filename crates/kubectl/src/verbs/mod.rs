@@ -49,13 +49,13 @@ fn completion(options: &Completion) -> Result<(), Error> {
 /// Tells of a cluster at the end of a change: a sentence for people, all of it for programs.
 fn conclude(output: &Output, form: OutputForm, cluster: &Cluster, sentence: &str) -> Result<(), Error> {
     match form {
-        OutputForm::Table => output.print(&[sentence.to_owned()]),
+        OutputForm::Table => Output::print(&[sentence.to_owned()]),
         OutputForm::Wide => {
             let width = output.terminal().map(|size| size.columns);
             let mut lines = vec![sentence.to_owned(), String::new()];
             lines.extend(render::status(&cluster.status(), output.paint(), width, now()));
-            output.print(&lines)
+            Output::print(&lines)
         }
-        OutputForm::Json | OutputForm::Yaml => output.print_form(form, &cluster.status()),
+        OutputForm::Json | OutputForm::Yaml => Output::print_form(form, &cluster.status()),
     }
 }

@@ -145,13 +145,13 @@ fn tell_what_runs(output: &Output, options: &Resume, cluster: &Cluster) -> Resul
     }
     let plan = cluster.plan();
     if !plan.steps.is_empty() {
-        return output.print(&render::plan(&plan).0.lines(output.paint(), None));
+        return Output::print(&render::plan(&plan).0.lines(output.paint(), None));
     }
     let work = cluster.work();
     if work.is_empty() {
-        return output.print(&["nothing is in hand".to_owned()]);
+        return Output::print(&["nothing is in hand".to_owned()]);
     }
-    output.print(&work.iter().map(|work| format!("in hand: {}", render::paint::one_line(&work.what))).collect::<Vec<_>>())
+    Output::print(&work.iter().map(|work| format!("in hand: {}", render::paint::one_line(&work.what))).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -31,12 +31,12 @@ pub(super) struct Rows<V> {
 /// Prints a table once.
 pub(super) fn print<V: Serialize>(output: &Output, form: OutputForm, rows: &Rows<V>) -> Result<(), Error> {
     match form {
-        OutputForm::Json | OutputForm::Yaml => output.print_form(form, &rows.view),
+        OutputForm::Json | OutputForm::Yaml => Output::print_form(form, &rows.view),
         _ if rows.keys.is_empty() => {
             output.remark(Tone::Plain, &rows.empty);
             Ok(())
         }
-        _ => output.print(&rows.table.lines(output.paint(), None)),
+        _ => Output::print(&rows.table.lines(output.paint(), None)),
     }
 }
 
@@ -72,7 +72,7 @@ impl<'a> Printer<'a> {
             return Ok(());
         }
         self.last = text;
-        self.output.print_next(self.form, view)
+        Output::print_next(self.form, view)
     }
 
     /// Tells of trouble with the connection, once.
@@ -108,7 +108,7 @@ impl<'a> Printer<'a> {
             self.last.clone_from(&head);
             news.insert(0, head);
         }
-        self.output.print(&news)
+        Output::print(&news)
     }
 
     /// A screen: drawn over itself on a terminal; one line per change in a pipe, with the time before it.
@@ -131,7 +131,7 @@ impl<'a> Printer<'a> {
             return Ok(());
         }
         self.last.clone_from(&line);
-        self.output.print(&[format!("{time}  {line}")])
+        Output::print(&[format!("{time}  {line}")])
     }
 
     fn draw(&mut self, mut lines: Vec<String>) -> Result<(), Error> {

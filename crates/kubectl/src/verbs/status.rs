@@ -31,10 +31,10 @@ pub(super) async fn status(global: &Global, options: &Status, output: &Output) -
 fn print(output: &Output, form: OutputForm, cluster: &Cluster) -> Result<(), Error> {
     let view = cluster.status();
     match form {
-        OutputForm::Json | OutputForm::Yaml => output.print_form(form, &view),
+        OutputForm::Json | OutputForm::Yaml => Output::print_form(form, &view),
         OutputForm::Table | OutputForm::Wide => {
             let width = output.terminal().map(|size| size.columns);
-            output.print(&render::status(&view, output.paint(), width, now()))
+            Output::print(&render::status(&view, output.paint(), width, now()))
         }
     }
 }

@@ -65,12 +65,12 @@ impl Stage {
         let server = FakeApiServer::new();
         server.register::<ReplicatedStatefulSet>().register::<Logbook>();
         server.namespace(NAMESPACE).namespace("other");
-        let served = server.serve().await.unwrap();
+        let address = server.serve().await.unwrap();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("windlass-kubectl-{}-{number}.json", std::process::id());
         let kubeconfig = std::env::temp_dir().join(name);
-        std::fs::write(&kubeconfig, served.kubeconfig(NAMESPACE)).unwrap();
-        Self { server, served, kubeconfig }
+        std::fs::write(&kubeconfig, address.kubeconfig(NAMESPACE)).unwrap();
+        Self { server, served: address, kubeconfig }
     }
 
     /// As above, with the cluster `harbour`, healthy, of three members.

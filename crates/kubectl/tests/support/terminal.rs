@@ -91,7 +91,7 @@ impl Screen {
                     assert_eq!(letters.next(), Some('['), "an unknown sequence in {text:?}");
                     let mut number = String::new();
                     // A sequence whose end was not read yet comes to nothing.
-                    while let Some(letter) = letters.next() {
+                    for letter in letters.by_ref() {
                         if letter.is_ascii_alphabetic() {
                             screen.obey(letter, number.parse().unwrap_or(0));
                             break;
