@@ -23,16 +23,16 @@ pub(crate) struct Arguments {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Global {
     /// The namespace; that of the context when absent.
-    #[arg(short, long, global = true, value_name = "NAMESPACE")]
+    #[arg(short, long, global = true, help_heading = "Global options", value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
     /// The context of the kubeconfig.
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, help_heading = "Global options", value_name = "NAME")]
     pub(crate) context: Option<String>,
     /// The kubeconfig; KUBECONFIG, or ~/.kube/config, when absent.
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(long, global = true, help_heading = "Global options", value_name = "PATH")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// No colours, as with the variable NO_COLOR. There are none in a pipe anyway.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) no_color: bool,
 }
 

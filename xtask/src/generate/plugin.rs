@@ -12,6 +12,8 @@ use super::{COMMAND, reference};
 /// `docs/reference/kubectl-windlass.md`.
 pub(super) fn kubectl_windlass() -> Result<String> {
     let mut command = windlass_kubectl::windlass_command();
+    // Only then do subcommands know the options of all commands, and how they are called.
+    command.build();
     let mut page = format!(
         "<!-- Written by `{COMMAND}` from the command line of `kubectl windlass`. Do not edit. -->\n\
          # kubectl windlass\n\n\
@@ -23,9 +25,9 @@ pub(super) fn kubectl_windlass() -> Result<String> {
     );
     let verbs: Vec<String> =
         command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(|verb| verb.get_name().to_owned()).collect();
-    for verb in verbs.iter().filter(|verb| *verb != "help") {
-        if let Some(verb) = command.find_subcommand_mut(verb) {
-            let _ = write!(page, "\n## kubectl windlass {}\n\n```text\n{}\n```\n", verb.get_name(), help(verb));
+    for name in verbs.iter().filter(|name| *name != "help") {
+        if let Some(verb) = command.find_subcommand_mut(name) {
+            let _ = write!(page, "\n## kubectl windlass {name}\n\n```text\n{}\n```\n", help(verb));
         }
     }
     page.push_str(
@@ -50,8 +52,12 @@ fn help(command: &mut Command) -> String {
 fn shape<T: JsonSchema>(page: &mut String, verb: &str) -> Result<()> {
     let mut section = String::new();
     reference::section::<T>(&mut section, verb)?;
-    // Nobody has to fill in an answer.
-    let section = section.replace("**Required.** ", "").replace(&format!("| `{verb}."), "| `");
+    // Nobody has to fill in an answer, so it has neither required fields nor defaults.
+    let section = section.replace("**Required.** ", "").replace(&format!("| `{verb}."), "| `").replace(" |  | ", " | ");
+    let section = section.replace(
+        "| field | type | default | description |\n|---|---|---|---|",
+        "| field | type | description |\n|---|---|---|",
+    );
     page.push_str(&section);
     Ok(())
 }
