@@ -4,6 +4,7 @@ mod charts;
 mod difference;
 mod help;
 mod permissions;
+mod plugin;
 mod reference;
 
 use std::borrow::Cow;
@@ -81,6 +82,7 @@ async fn files() -> Result<Vec<Generated>> {
         Generated::new("docs/reference/logbook.md", reference::logbook()?),
         Generated::new("docs/reference/permissions.md", permissions::page()),
         Generated::new("docs/reference/windlass.md", help::windlass().await?),
+        Generated::new("docs/reference/kubectl-windlass.md", plugin::kubectl_windlass()?),
     ]);
     Ok(files)
 }

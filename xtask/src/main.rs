@@ -12,6 +12,7 @@ mod example;
 mod generate;
 mod install;
 mod lab;
+mod plugin;
 mod rbac;
 mod report;
 mod test;
