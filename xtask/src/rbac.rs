@@ -29,14 +29,16 @@ pub(crate) const CLUSTERS: &[Rule] = &[
     Rule {
         groups: &["windlass.dev"],
         resources: &["logbooks"],
-        verbs: &["create", "list", "update", "watch"],
-        why: "what must be remembered about each cluster; update: compare-and-swap on the whole object",
+        verbs: &["create", "get", "list", "update", "watch"],
+        why: "what must be remembered about each cluster; update: compare-and-swap on the whole object; get: a fresh look before a \
+              cluster is taken over",
     },
     Rule {
         groups: &["apps"],
         resources: &["statefulsets"],
-        verbs: &["create", "list", "patch", "watch"],
-        why: "the members; patch: server-side apply and replicas; create: an apply that makes the object is judged as both",
+        verbs: &["create", "get", "list", "patch", "watch"],
+        why: "the members; patch: server-side apply and replicas; create: an apply that makes the object is judged as both; get: who \
+              made an object that is there already",
     },
     Rule {
         groups: &["apps"],
@@ -48,14 +50,14 @@ pub(crate) const CLUSTERS: &[Rule] = &[
     Rule {
         groups: &[""],
         resources: &["services"],
-        verbs: &["create", "list", "patch", "watch"],
-        why: "the headless and the client Service; patch and create: server-side apply",
+        verbs: &["create", "get", "list", "patch", "watch"],
+        why: "the headless and the client Service; patch and create: server-side apply; get: who made one that is there already",
     },
     Rule {
         groups: &["policy"],
         resources: &["poddisruptionbudgets"],
-        verbs: &["create", "list", "patch", "watch"],
-        why: "how many members may be evicted at once; patch and create: server-side apply",
+        verbs: &["create", "get", "list", "patch", "watch"],
+        why: "how many members may be evicted at once; patch and create: server-side apply; get: who made one that is there already",
     },
     Rule {
         groups: &[""],

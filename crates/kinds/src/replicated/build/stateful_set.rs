@@ -30,10 +30,18 @@ pub(super) fn stateful_set(cluster: &Validated, size: u16) -> Manifest {
         // Pods are replaced by the operator, one at a time and under health; never by the controller on its own.
         "updateStrategy": { "type": "OnDelete" },
         "selector": { "matchLabels": selector(cluster) },
-        "template": { "metadata": { "labels": selector(cluster) }, "spec": pod_spec(cluster) },
+        "template": { "metadata": template_metadata(cluster), "spec": pod_spec(cluster) },
         "volumeClaimTemplates": claims,
     }));
     manifest(cluster, ObjectKind::StatefulSet, &cluster.names.stateful_set(), spec, LEFT_OUT)
+}
+
+fn template_metadata(cluster: &Validated) -> Value {
+    let mut metadata = json!({ "labels": selector(cluster) });
+    if cfg!(feature = "rehearsal") {
+        metadata["annotations"] = json!({ "windlass.dev/rehearsal": "true" });
+    }
+    metadata
 }
 
 /// The hash of what of the user's spec reaches the pod template.
