@@ -5,9 +5,8 @@ mod support;
 
 use serde_json::{Value, json};
 use support::terminal::Terminal;
-use support::{NAMESPACE, Stage, ran, wait_for};
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use windlass_testkit::{CallMatch, Effect, Verb};
+use support::{NAMESPACE, Running, Stage};
+use windlass_testkit::{CallMatch, Effect};
 
 fn parse(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -102,18 +101,13 @@ async fn the_log_follows_new_acts() {
                 "outcome": outcome, "by": "windlass-system/windlass@0.1.0" })
     };
     stage.edit_logbook(|book| book["spec"]["acts"] = json!([act(1, "Done")]));
-    let mut child = stage.command(&["log", "rss/harbour", "-w"]).spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut next = async || {
-        let line = tokio::time::timeout(support::LONG, lines.next_line()).await.expect("no line");
-        line.unwrap().expect("the end")
-    };
-    assert!(next().await.starts_with("TIME"));
-    assert!(next().await.contains("rss-harbour-1"));
+    let mut running = Running::start(stage.command(&["log", "rss/harbour", "-w"]));
+    assert!(running.wait_for_line("").await.starts_with("TIME"));
+    assert!(running.wait_for_line("").await.contains("rss-harbour-1"));
     stage.edit_logbook(|book| book["spec"]["acts"] = json!([act(1, "Done"), act(2, "Withdrawn")]));
-    let line = next().await;
+    let line = running.wait_for_line("").await;
     assert!(line.contains("rss-harbour-2") && line.contains("Withdrawn"), "{line}");
-    child.kill().await.unwrap();
+    running.kill().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -155,14 +149,11 @@ async fn a_watched_status_is_redrawn_on_a_terminal() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watched_status_is_one_plain_line_per_change_in_a_pipe() {
     let stage = Stage::with_cluster().await;
-    let run = ran(stage.command(&["status", "rss/harbour", "--watch", "--for", "ready=false"]));
-    let play = async {
-        wait_for("a watch", || stage.server.calls().into_iter().find(|call| call.verb == Verb::Watch)).await;
-        stage.tell("ClusteringActive", "True", "Active", "another message changes nothing that is told");
-        stage.tell("Ready", "False", "MembersNotReady", "2 of 3 members serve");
-    };
-    let (ran, ()) = tokio::join!(run, play);
-    let out = ran.done();
+    let mut running = Running::start(stage.command(&["status", "rss/harbour", "--watch", "--for", "ready=false"]));
+    running.wait_for_line("Ready=True").await;
+    stage.tell("ClusteringActive", "True", "Active", "another message changes nothing that is told");
+    stage.tell("Ready", "False", "MembersNotReady", "2 of 3 members serve");
+    let out = running.end().await.done();
     assert!(!out.contains('\x1b'), "{out:?}");
     let lines: Vec<&str> = out.lines().map(|line| line.split_once("  ").unwrap().1).collect();
     assert_eq!(

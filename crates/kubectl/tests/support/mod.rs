@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::process::Command;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use windlass_api::{Logbook, ReplicatedStatefulSet};
 use windlass_testkit::{Call, FakeApiServer, Served};
 
@@ -154,6 +155,69 @@ impl Stage {
     /// Waits until the program has made this change.
     pub async fn wait_for_patch(&self) -> Call {
         wait_for("a change", || self.server.mutations().into_iter().next()).await
+    }
+}
+
+/// A program that runs in a pipe, and is read line by line.
+pub struct Running {
+    child: Child,
+    out: Lines<BufReader<ChildStdout>>,
+    errors: Lines<BufReader<ChildStderr>>,
+    seen: Ran,
+}
+
+impl Running {
+    /// Starts a prepared command.
+    pub fn start(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap()).lines();
+        let errors = BufReader::new(child.stderr.take().unwrap()).lines();
+        Self { child, out, errors, seen: Ran { code: -1, out: String::new(), errors: String::new() } }
+    }
+
+    /// Waits until it prints a line with this text.
+    pub async fn wait_for_line(&mut self, text: &str) -> String {
+        find(&mut self.out, text, &mut self.seen.out).await
+    }
+
+    /// Waits until it prints a line with this text beside its answer.
+    pub async fn wait_for_remark(&mut self, text: &str) -> String {
+        find(&mut self.errors, text, &mut self.seen.errors).await
+    }
+
+    /// Ends it.
+    pub async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+
+    /// Waits until it ends, and returns all that it ever printed.
+    pub async fn end(mut self) -> Ran {
+        let rest = async {
+            tokio::join!(rest(&mut self.out, &mut self.seen.out), rest(&mut self.errors, &mut self.seen.errors));
+            self.child.wait().await.unwrap()
+        };
+        let status = tokio::time::timeout(LONG, rest).await.expect("the program hangs");
+        self.seen.code = status.code().unwrap_or(-1);
+        self.seen
+    }
+}
+
+async fn find<R: AsyncRead + Unpin>(lines: &mut Lines<BufReader<R>>, text: &str, seen: &mut String) -> String {
+    loop {
+        let line = tokio::time::timeout(LONG, lines.next_line()).await.unwrap_or_else(|_| panic!("no {text:?} after {seen}"));
+        let line = line.unwrap().unwrap_or_else(|| panic!("the program ended without {text:?} after {seen}"));
+        seen.push_str(&line);
+        seen.push('\n');
+        if line.contains(text) {
+            return line;
+        }
+    }
+}
+
+async fn rest<R: AsyncRead + Unpin>(lines: &mut Lines<BufReader<R>>, seen: &mut String) {
+    while let Some(line) = lines.next_line().await.unwrap() {
+        seen.push_str(&line);
+        seen.push('\n');
     }
 }
 
