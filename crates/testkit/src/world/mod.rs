@@ -49,6 +49,11 @@ impl StatefulSetController {
         }
     }
 
+    /// The same world behind another server, which knows the same objects.
+    pub fn fork(&self, server: &FakeApiServer) -> Self {
+        Self { server: server.clone(), ..self.clone() }
+    }
+
     /// Lets the world act until it has nothing more to do; returns how many writes it made.
     pub async fn settle(&mut self) -> usize {
         let mut total = 0;
