@@ -3,6 +3,8 @@
 //! Written by the operator alone, by compare-and-swap. Unknown fields are kept: an older release must not lose what a newer
 //! one wrote.
 
+#![expect(clippy::duplicated_attributes, reason = "each printed column has a type")]
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::jiff::Timestamp;
@@ -102,16 +104,12 @@ pub struct Claim {
     /// Grows whenever another process begins to act. Hooks refuse an older one.
     pub epoch: u64,
     /// Whether the release gave the cluster up.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub released: bool,
     /// What a newer release wrote here.
     #[serde(flatten)]
     #[schemars(skip)]
     pub unknown: BTreeMap<String, Value>,
-}
-
-fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 /// An entry that was lost or contradicted.
@@ -134,6 +132,10 @@ pub struct Counts {
     /// The number of members that hold data and must be heard before anything is seeded again.
     #[serde(default)]
     pub restore: u16,
+    /// What a newer release wrote here.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub unknown: BTreeMap<String, Value>,
 }
 
 /// The acknowledged pauses, by lane.
@@ -146,10 +148,14 @@ pub struct Pauses {
     /// Database clustering.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clustering: Option<PauseRecord>,
+    /// What a newer release wrote here.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub unknown: BTreeMap<String, Value>,
 }
 
 /// One acknowledged pause.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PauseRecord {
     /// When the pause was acknowledged.
@@ -158,6 +164,10 @@ pub struct PauseRecord {
     /// Why, in the user's words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// What a newer release wrote here.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub unknown: BTreeMap<String, Value>,
 }
 
 /// What the operator would do next, and what it holds back.
@@ -234,7 +244,7 @@ pub struct Intent {
 }
 
 /// A step that could not be undone.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Act {
     /// What kind of step, e.g. `Seed`.
@@ -255,10 +265,14 @@ pub struct Act {
     pub by: String,
     /// What came of it: `Done` or `Withdrawn`.
     pub outcome: String,
+    /// What a newer release wrote here.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub unknown: BTreeMap<String, Value>,
 }
 
 /// An override that was used.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Override {
     /// Which entry or member it was about.
@@ -270,4 +284,8 @@ pub struct Override {
     /// When it was used.
     #[schemars(with = "String")]
     pub used: Timestamp,
+    /// What a newer release wrote here.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub unknown: BTreeMap<String, Value>,
 }

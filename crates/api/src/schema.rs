@@ -20,7 +20,7 @@ pub fn fit(mut definition: CustomResourceDefinition) -> CustomResourceDefinition
         fit_node(root, 0);
         let properties = root.properties.get_or_insert_default();
         if keeps_unknown && let Some(spec) = properties.get_mut("spec") {
-            spec.x_kubernetes_preserve_unknown_fields = Some(true);
+            keep_unknown(spec);
         }
         if let Some(conditions) =
             properties.get_mut("status").and_then(|status| status.properties.as_mut()).and_then(|it| it.get_mut("conditions"))
@@ -30,6 +30,19 @@ pub fn fit(mut definition: CustomResourceDefinition) -> CustomResourceDefinition
         }
     }
     definition
+}
+
+/// What a newer release writes anywhere in it must not be pruned.
+fn keep_unknown(node: &mut JSONSchemaProps) {
+    if node.type_.as_deref() == Some("object") {
+        node.x_kubernetes_preserve_unknown_fields = Some(true);
+    }
+    for child in node.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
+        keep_unknown(child);
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut node.items {
+        keep_unknown(items);
+    }
 }
 
 fn fit_node(node: &mut JSONSchemaProps, depth: usize) {

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::api::{AttachParams, AttachedProcess};
 use kube::{Api, Client};
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use windlass_core::gate::Permit;
 use windlass_core::lane::Clustering;
 use windlass_kinds::replicated::Replicated;
@@ -40,14 +40,22 @@ impl Hooks {
         Self { client, places: std::sync::Arc::new(tokio::sync::Semaphore::new(AT_ONCE)) }
     }
 
-    async fn run(&self, exec: &Exec) -> ExecEnd {
+    /// Runs a command. What it gets on its standard input is what it may need to know and its arguments have no room for.
+    async fn run(&self, exec: &Exec, input: Option<String>) -> ExecEnd {
         let Ok(_place) = self.places.acquire().await else {
             return unknown("the operator is stopping");
         };
-        let parameters = AttachParams::default().container(&exec.container).stdin(false).stdout(true).stderr(true);
+        let parameters = AttachParams::default().container(&exec.container).stdin(input.is_some()).stdout(true).stderr(true);
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &exec.namespace);
         let process = match tokio::time::timeout(CALL, pods.exec(&exec.pod, &exec.command, &parameters)).await {
-            Ok(Ok(process)) => process,
+            Ok(Ok(mut process)) => {
+                if let (Some(input), Some(mut stdin)) = (input, process.stdin()) {
+                    // A hook that does not read it, or has ended already, does not miss it.
+                    let _unread = stdin.write_all(input.as_bytes()).await;
+                    let _closed = stdin.shutdown().await;
+                }
+                process
+            }
             Ok(Err(error)) => return unknown(format!("exec in pod {:?} could not be started: {error}", exec.pod)),
             // The request may have arrived: the hook may run. A deed on such a member is not repeated before it was asked again.
             Err(_) => {
@@ -82,13 +90,13 @@ impl Hooks {
 
 impl Members<Replicated> for Hooks {
     async fn probe(&self, probe: Question) -> Fact {
-        let end = self.run(&probe.exec).await;
+        let end = self.run(&probe.exec, None).await;
         Fact { exec: probe.exec, of: Of::Question(probe.about), end }
     }
 
-    async fn act(&self, _permit: &Permit<Clustering>, action: HookRun) -> Fact {
+    async fn act(&self, permit: &Permit<Clustering>, action: HookRun) -> Fact {
         let end = match self.same_process(&action.exec).await {
-            Ok(()) => self.run(&action.exec).await,
+            Ok(()) => self.run(&action.exec, Some(format!("epoch {}\n", permit.epoch()))).await,
             Err(why) => ExecEnd::Unknown { why },
         };
         Fact { exec: action.exec, of: Of::Deed(action.deed), end }

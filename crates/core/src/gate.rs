@@ -72,12 +72,18 @@ impl Door {
 pub struct Gate {
     resources: Door,
     clustering: Door,
+    epoch: u64,
 }
 
 impl Gate {
     /// A gate with these doors.
     pub fn new(resources: Door, clustering: Door) -> Self {
-        Self { resources, clustering }
+        Self { resources, clustering, epoch: 0 }
+    }
+
+    /// The gate of this epoch of the claim.
+    pub fn in_epoch(self, epoch: u64) -> Self {
+        Self { epoch, ..self }
     }
 
     /// The state of a lane.
@@ -90,12 +96,13 @@ impl Gate {
 
     /// The permit to act in a lane, if it is open.
     pub fn permit<L: LaneType>(&self) -> Option<Permit<L>> {
-        (*self.door(L::LANE) == Door::Open).then_some(Permit { lane: PhantomData })
+        L::LANE.is_none_or(|lane| *self.door(lane) == Door::Open).then_some(Permit { lane: PhantomData, epoch: self.epoch })
     }
 
     /// Parts a plan into what goes and what is held.
     pub fn part<A: Action>(&self, plan: &Plan<A>) -> Parted<A> {
-        let (go, held) = plan.steps.iter().cloned().partition(|step| *self.door(step.lane()) == Door::Open);
+        let (go, held) =
+            plan.steps.iter().cloned().partition(|step| step.lane().is_none_or(|lane| *self.door(lane) == Door::Open));
         Parted { go, held }
     }
 }
@@ -113,6 +120,14 @@ pub struct Parted<A> {
 #[derive(Debug)]
 pub struct Permit<L: LaneType> {
     lane: PhantomData<L>,
+    epoch: u64,
+}
+
+impl<L: LaneType> Permit<L> {
+    /// The epoch of the claim in which it was given. A member that has seen a higher one refuses what comes with it.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
 }
 
 #[cfg(test)]

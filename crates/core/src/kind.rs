@@ -14,7 +14,7 @@ use windlass_api::logbook::LogbookSpec;
 
 use crate::gate::{Gate, PauseRequests};
 use crate::likeness::Answered;
-use crate::memory::Memory;
+use crate::memory::{Entry, Memory};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::step::{Action, ObjectRef, Owner, Step};
@@ -46,6 +46,9 @@ pub trait Kind: Sized + Send + Sync + 'static {
 
     /// The short name: names of logbooks, labels, metrics.
     const NAME: &'static str;
+
+    /// The names of its actions that are announced before they are taken.
+    const INTENTS: &'static [&'static str];
 
     /// The status that is stored with a resource.
     fn stored_status(resource: &Self::Resource) -> Option<&Self::Status>;
@@ -88,8 +91,8 @@ pub trait Kind: Sized + Send + Sync + 'static {
     /// Whether members were not asked yet since the operator started, so that a stored status knows more than this pass.
     fn is_blind(observed: &Observed<'_, Self>) -> bool;
 
-    /// Whether what is observed proves again all that a lost memory held.
-    fn proves_memory(observed: &Observed<'_, Self>) -> bool;
+    /// Which entries of a doubted memory observation proves again.
+    fn proves(observed: &Observed<'_, Self>) -> Vec<Entry>;
 
     /// What to tell.
     fn status(observed: &Observed<'_, Self>, report: &Report<'_, Self::Action>) -> Self::Status;

@@ -29,6 +29,14 @@ pub const CLUSTERING_PAUSED: &str = "windlass.dev/clustering-paused";
 pub const PAUSE_REASON: &str = "windlass.dev/pause-reason";
 /// `"true"` lets Windlass take over objects that another operator wrote.
 pub const ADOPT: &str = "windlass.dev/adopt";
+/// Says what an unproven entry of a logbook was, once: `windlass.dev/override.ENTRY: VALUE@LOGBOOK-UID`.
+pub const OVERRIDE_PREFIX: &str = "windlass.dev/override.";
+/// The newest edition of the logbook, noted on `StatefulSet`s so that an older copy is known for what it is.
+pub const LOGBOOK_EDITION: &str = "windlass.dev/logbook-edition";
+/// The hash of the labels that were copied from the custom resource.
+pub const SYNCED_LABELS: &str = "windlass.dev/synced-labels";
+/// The release that looks after a cluster, on its logbook: `NAMESPACE.NAME`.
+pub const RELEASE: &str = "windlass.dev/release";
 /// The hash of what was last applied; equal means that there is nothing to write.
 pub const DESIRED_HASH: &str = "windlass.dev/desired-hash";
 
@@ -43,7 +51,7 @@ pub const FIELD_MANAGER_STATUS: &str = "windlass-status";
 /// Whether a label of the custom resource is never copied to its objects, because selectors of
 /// Windlass or of its users rest on it.
 pub fn is_reserved(key: &str) -> bool {
-    matches!(key, MANAGED_BY | INSTANCE | COMPONENT | APP) || key.starts_with("rss")
+    matches!(key, MANAGED_BY | INSTANCE | COMPONENT | APP) || key.starts_with("rss") || key.starts_with("windlass.dev/")
 }
 
 /// The longest name part of a label key, and the longest label value.

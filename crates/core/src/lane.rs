@@ -14,8 +14,8 @@ pub enum Lane {
 
 /// A lane as a type, so that a permit for one lane is no permit for the other.
 pub trait LaneType: Send + Sync + 'static {
-    /// The lane.
-    const LANE: Lane;
+    /// The lane; none for what is never paused.
+    const LANE: Option<Lane>;
 }
 
 /// [`Lane::Resources`] as a type.
@@ -26,10 +26,18 @@ pub enum Resources {}
 #[derive(Clone, Copy, Debug)]
 pub enum Clustering {}
 
+/// What no pause holds back: metadata that a hand-over between releases needs, and that restarts nothing.
+#[derive(Clone, Copy, Debug)]
+pub enum Unpaused {}
+
 impl LaneType for Resources {
-    const LANE: Lane = Lane::Resources;
+    const LANE: Option<Lane> = Some(Lane::Resources);
 }
 
 impl LaneType for Clustering {
-    const LANE: Lane = Lane::Clustering;
+    const LANE: Option<Lane> = Some(Lane::Clustering);
+}
+
+impl LaneType for Unpaused {
+    const LANE: Option<Lane> = None;
 }

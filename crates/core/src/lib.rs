@@ -2,6 +2,8 @@
 //!
 //! Pure: no client, no clock, no randomness, no logging. Time comes in as a value.
 
+pub mod bookkeeping;
+pub mod claim;
 pub mod conditions;
 pub mod gate;
 pub mod kind;
@@ -16,4 +18,5 @@ pub mod plan;
 pub mod scale;
 pub mod selector;
 pub mod step;
+pub mod sync;
 pub mod views;

@@ -27,6 +27,11 @@ pub enum Outcome {
         /// What went wrong.
         why: String,
     },
+    /// The object is there and was made by somebody else; it is not touched.
+    Foreign {
+        /// Which object, who made it, and what to do.
+        why: String,
+    },
     /// It was refused, and trying it again unchanged is of no use.
     Failed {
         /// What went wrong, on which object, and what to do.
@@ -44,7 +49,7 @@ impl Outcome {
     pub fn why(&self) -> Option<&str> {
         match self {
             Self::Done { .. } => None,
-            Self::Waiting { why } | Self::Retry { why, .. } | Self::Failed { why } => Some(why),
+            Self::Waiting { why } | Self::Retry { why, .. } | Self::Foreign { why } | Self::Failed { why } => Some(why),
         }
     }
 }
@@ -57,7 +62,7 @@ pub fn next_pass<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>, at_least_e
         .into_iter()
         .filter_map(|outcome| match outcome {
             Outcome::Retry { after, .. } => Some(*after),
-            Outcome::Done { .. } | Outcome::Waiting { .. } | Outcome::Failed { .. } => None,
+            Outcome::Done { .. } | Outcome::Waiting { .. } | Outcome::Foreign { .. } | Outcome::Failed { .. } => None,
         })
         .fold(at_least_every, Duration::min)
 }

@@ -80,7 +80,21 @@ pub struct Manifest {
     pub owner: Owner,
     /// `spec`.
     pub spec: Value,
+    /// The object that it was compared with; none when there is none yet.
+    pub over: Option<Over>,
 }
+
+/// An object as it was when a step was decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Over {
+    /// Its UID.
+    pub uid: String,
+    /// Its version.
+    pub resource_version: String,
+}
+
+/// A version that no object ever has. The server makes an object of an apply with it, and refuses it when there is one already.
+const ABSENT: &str = "1";
 
 /// The custom resource that owns an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -99,7 +113,7 @@ impl Manifest {
     /// The manifest as the body of an apply request.
     pub fn body(&self) -> Value {
         let Owner { api_version, kind, name, uid } = &self.owner;
-        serde_json::json!({
+        let mut body = serde_json::json!({
             "apiVersion": self.object.kind.api_version(),
             "kind": self.object.kind.to_string(),
             "metadata": {
@@ -113,7 +127,13 @@ impl Manifest {
                 }],
             },
             "spec": self.spec,
-        })
+        });
+        body["metadata"]["resourceVersion"] = ABSENT.into();
+        if let Some(over) = &self.over {
+            body["metadata"]["resourceVersion"] = over.resource_version.clone().into();
+            body["metadata"]["uid"] = over.uid.clone().into();
+        }
+        body
     }
 }
 
@@ -171,8 +191,23 @@ pub enum Act<A> {
         object: ObjectRef,
         /// Its UID.
         uid: String,
+        /// Its version when the labels were decided.
+        resource_version: String,
         /// The labels, all that we set.
         labels: BTreeMap<String, String>,
+    },
+    /// Copy the custom resource's labels, and note what the logbook needs, on a `StatefulSet`'s own metadata.
+    Sync {
+        /// Which object.
+        object: ObjectRef,
+        /// Its UID.
+        uid: String,
+        /// Its version when this was decided.
+        resource_version: String,
+        /// All labels that come from the custom resource.
+        labels: BTreeMap<String, String>,
+        /// All notes.
+        annotations: BTreeMap<String, String>,
     },
     /// Do something to a member.
     Member(A),
@@ -184,11 +219,12 @@ impl<A: Action> Step<A> {
         Self { act, reason: reason.into() }
     }
 
-    /// The lane whose pause holds this step back.
-    pub fn lane(&self) -> Lane {
+    /// The lane whose pause holds this step back, if any does.
+    pub fn lane(&self) -> Option<Lane> {
         match self.act {
-            Act::Apply(_) | Act::Delete { .. } | Act::SetReplicas { .. } => Lane::Resources,
-            Act::Label { .. } | Act::Member(_) => Lane::Clustering,
+            Act::Apply(_) | Act::Delete { .. } | Act::SetReplicas { .. } => Some(Lane::Resources),
+            Act::Label { .. } | Act::Member(_) => Some(Lane::Clustering),
+            Act::Sync { .. } => None,
         }
     }
 
@@ -199,6 +235,7 @@ impl<A: Action> Step<A> {
             Act::Delete { .. } => "Delete",
             Act::SetReplicas { .. } => "SetReplicas",
             Act::Label { .. } => "Label",
+            Act::Sync { .. } => "Sync",
             Act::Member(action) => action.name(),
         }
     }
@@ -214,6 +251,7 @@ impl<A: Action> Display for Step<A> {
                 let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
                 write!(f, "label {object} {}", labels.join(","))
             }
+            Act::Sync { object, .. } => write!(f, "copy labels to {object}"),
             Act::Member(action) => write!(f, "{action}"),
         }
     }

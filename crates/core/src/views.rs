@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::step::Over;
+
 /// What every object has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Meta {
@@ -27,6 +29,13 @@ pub struct Meta {
     pub owner_uid: Option<String>,
     /// Whether it is being deleted.
     pub deleting: bool,
+}
+
+impl Meta {
+    /// What must still be so when a step on this object is taken.
+    pub fn as_judged(&self) -> Over {
+        Over { uid: self.uid.clone(), resource_version: self.resource_version.clone() }
+    }
 }
 
 /// JSON kept as text: a tenth of the memory of a parsed value.

@@ -8,6 +8,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_clients::members::Members;
+use windlass_core::claim::Identity;
 use windlass_core::gate::Permit;
 use windlass_core::kind::Kind;
 use windlass_core::lane::Clustering;
@@ -19,7 +20,9 @@ use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::controller::Clusters;
 use crate::events::Events;
+use crate::lease::Overlaps;
 use crate::metrics::{ClusterMetrics, Metrics};
+use crate::neighbours::Neighbours;
 use crate::pass::Next;
 
 /// How long a pass may take before it is given up; each request in it has a deadline of its own.
@@ -37,6 +40,21 @@ pub(crate) struct Shared<K: Kind, M> {
     pub(crate) passes: Semaphore,
     pub(crate) tasks: TaskTracker,
     pub(crate) clock: Clock,
+    /// Who we are.
+    pub(crate) identity: Identity,
+    pub(crate) neighbours: Neighbours,
+    pub(crate) overlaps: Overlaps,
+}
+
+/// What an actor listens to.
+#[derive(Clone)]
+pub(crate) struct Signals {
+    /// Something of the cluster moved.
+    pub(crate) wake: Arc<Notify>,
+    /// The cluster is gone or not ours any more.
+    pub(crate) leave: CancellationToken,
+    /// The process stops to act.
+    pub(crate) stop: CancellationToken,
 }
 
 /// What comes back to an actor from its operations and probes.
@@ -59,6 +77,8 @@ pub(crate) struct Actor<K: Kind, M> {
     pub(crate) key: Key,
     pub(crate) shared: Arc<Shared<K, M>>,
     pub(crate) gauges: ClusterMetrics,
+    /// The custom resource as the last pass saw it.
+    pub(crate) last_seen: Option<Arc<K::Resource>>,
     pub(crate) facts: K::Facts,
     pub(crate) answered: BTreeMap<ObjectRef, Answered>,
     /// Actions that run now.
@@ -71,8 +91,14 @@ pub(crate) struct Actor<K: Kind, M> {
     pub(crate) troubles: u32,
     /// When status was written last.
     pub(crate) told: Option<tokio::time::Instant>,
+    /// When the logbook was last written only to tell.
+    pub(crate) noted: Option<tokio::time::Instant>,
     /// The reason of the last warning, to tell each one once.
     pub(crate) warned: Option<String>,
+    /// Since when another release was seen to hold the cluster.
+    pub(crate) foreign_since: Option<tokio::time::Instant>,
+    /// The copy of labels that was refused last.
+    pub(crate) copy_refused: Option<BTreeMap<String, String>>,
     messages: mpsc::UnboundedReceiver<Message<K>>,
     back: mpsc::UnboundedSender<Message<K>>,
 }
@@ -84,6 +110,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             gauges: shared.metrics.cluster(K::NAME, &key),
             key,
             shared,
+            last_seen: None,
             facts: K::Facts::default(),
             answered: BTreeMap::new(),
             running: Vec::new(),
@@ -91,18 +118,28 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             born: tokio::time::Instant::now(),
             troubles: 0,
             told: None,
+            noted: None,
             warned: None,
+            foreign_since: None,
+            copy_refused: None,
             messages,
             back,
         }
     }
 
-    /// Runs until the cluster is not ours any more.
-    pub(crate) async fn run(mut self, wake: Arc<Notify>, stop: CancellationToken) -> Result<(), Broken> {
+    /// Runs until the process stops to act, or the cluster leaves: then its claim is given up.
+    pub(crate) async fn run(mut self, signals: Signals) -> Result<(), Broken> {
+        let Signals { wake, leave, stop } = signals;
         let mut wait = Duration::ZERO;
         loop {
             tokio::select! {
+                biased;
                 () = stop.cancelled() => return Ok(()),
+                () = leave.cancelled() => {
+                    // A process that stops to act has no time to wait for operations.
+                    stop.run_until_cancelled(self.give_up()).await;
+                    return Ok(());
+                }
                 () = wake.notified() => {}
                 Some(message) = self.messages.recv() => self.take(message)?,
                 () = tokio::time::sleep(wait) => {}
@@ -122,6 +159,14 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             });
             shared.metrics.pass(K::NAME, next.outcome, started.elapsed());
             wait = next.after;
+        }
+    }
+
+    /// Waits for an operation or a probe.
+    pub(crate) async fn next_message(&mut self) -> Result<(), Broken> {
+        match self.messages.recv().await {
+            Some(message) => self.take(message),
+            None => Ok(()),
         }
     }
 

@@ -9,6 +9,8 @@ use thiserror::Error;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use crate::fence::Fenced;
+
 /// How long one request may take.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(3);
 /// How many requests are under way at once at most. A server that cannot keep up gets fewer; see [`Calls::ease`].
@@ -37,6 +39,22 @@ pub enum CallError {
         /// Its answer.
         source: Box<kube::core::Status>,
     },
+    /// It makes no sense to send it.
+    #[error("{what}: {why}")]
+    Senseless {
+        /// What was tried, on which object.
+        what: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// It was not sent: this process does not hold its Lease any more.
+    #[error("{what}: {source}")]
+    NotSent {
+        /// What was tried, on which object.
+        what: String,
+        /// Why.
+        source: Fenced,
+    },
     /// No answer came: whether it had an effect is not known.
     #[error("{what}: {why}; whether it had an effect is looked up before anything else is done")]
     Ambiguous {
@@ -48,6 +66,13 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// Another field manager holds a field that was asked for without force.
+    pub fn is_field_conflict(&self) -> bool {
+        let Self::Refused { source, .. } = self else { return false };
+        let causes = source.details.iter().flat_map(|details| &details.causes);
+        source.code == 409 && causes.into_iter().any(|cause| cause.reason == "FieldManagerConflict")
+    }
+
     /// Another writer was first.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused { source, .. } if source.code == 409)
@@ -60,7 +85,11 @@ impl CallError {
 
     /// Sending it again unchanged is of no use.
     pub fn is_final(&self) -> bool {
-        matches!(self, Self::Refused { source, .. } if matches!(source.code, 400 | 403 | 405 | 413 | 415 | 422))
+        match self {
+            Self::Refused { source, .. } => matches!(source.code, 400 | 403 | 405 | 413 | 415 | 422),
+            Self::Senseless { .. } => true,
+            Self::NotSent { .. } | Self::Ambiguous { .. } => false,
+        }
     }
 }
 
@@ -125,6 +154,9 @@ impl Calls {
                     return Err(CallError::Ambiguous { what: what(), why: status.to_string() });
                 }
                 Ok(Err(kube::Error::Api(source))) => return Err(CallError::Refused { what: what(), source }),
+                Ok(Err(kube::Error::Service(error))) if error.is::<Fenced>() => {
+                    return Err(CallError::NotSent { what: what(), source: Fenced });
+                }
                 Ok(Err(error)) => {
                     return Err(CallError::Ambiguous { what: what(), why: error.to_string() });
                 }

@@ -1,5 +1,7 @@
 //! The time that decisions get as a value.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
@@ -19,6 +21,18 @@ pub enum Clock {
 }
 
 impl Clock {
+    /// How long the machine has been running, its sleep included.
+    pub fn uptime(&self) -> Duration {
+        match self {
+            Self::Wall => {
+                let uptime = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+                Duration::new(u64::try_from(uptime.tv_sec).unwrap_or(0), u32::try_from(uptime.tv_nsec).unwrap_or(0))
+            }
+            // A start of zero would be a time before every deadline.
+            Self::Counted { since, .. } => Duration::from_secs(1) + since.elapsed(),
+        }
+    }
+
     /// The time.
     pub fn now(&self) -> Timestamp {
         match self {

@@ -1,6 +1,6 @@
 //! Starts an actor for each cluster of a kind, and ends it when the cluster is gone or not ours any more.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,18 +8,23 @@ use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use kube::{Api, Resource, ResourceExt as _};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_clients::members::Members;
+use windlass_core::claim::Identity;
 use windlass_core::kind::Kind;
 use windlass_core::selector::Selector;
 
-use crate::actor::{Actor, Shared};
+use crate::actor::{Actor, Shared, Signals};
 use crate::caches::{Caches, Key, Watched, run_watch, version_of, watch_children};
 use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::events::Events;
+use crate::lease::Overlaps;
+use crate::logbook;
 use crate::metrics::Metrics;
+use crate::neighbours::Neighbours;
 use crate::server::Health;
 
 /// How many passes run at once.
@@ -36,6 +41,10 @@ pub struct Settings {
     pub selector: Selector,
     /// Where the time comes from.
     pub clock: Clock,
+    /// Who we are.
+    pub identity: Identity,
+    /// Where clusters are noted that another release holds although our selector matches them.
+    pub overlaps: Overlaps,
 }
 
 /// The clusters of a kind, as the watch or the answer to our own write showed them last.
@@ -80,7 +89,7 @@ impl Controller {
     pub fn start(calls: Calls, metrics: Arc<Metrics>, settings: Settings, stop: CancellationToken) -> Self {
         let tasks = TaskTracker::new();
         let caches = Arc::new(Caches::default());
-        let synced = watch_children(&calls.client(), settings.namespace.as_deref(), &caches, &metrics, &tasks);
+        let synced = watch_children(&calls.client(), settings.namespace.as_deref(), &caches, &metrics, (&tasks, &stop));
         let events = Events::start(calls.client(), &tasks);
         Self { calls: Arc::new(calls), caches, metrics, events, settings, synced, tasks, stop }
     }
@@ -106,6 +115,9 @@ impl Controller {
             passes: Semaphore::new(PASSES),
             tasks: self.tasks.clone(),
             clock: self.settings.clock,
+            identity: self.settings.identity.clone(),
+            neighbours: Neighbours::new(self.calls.client(), self.settings.clock),
+            overlaps: Arc::clone(&self.settings.overlaps),
         });
         let api: Api<DeserializeGuard<K::Resource>> = match &self.settings.namespace {
             Some(namespace) => Api::namespaced(self.calls.client(), namespace),
@@ -121,7 +133,8 @@ impl Controller {
             // The receiver ends only with the process.
             let _ended = events.send(event);
         });
-        let mut clusters = Supervisor { shared, actors: HashMap::new(), stop: self.stop.clone() };
+        let mut clusters =
+            Supervisor { shared, actors: HashMap::new(), ending: HashMap::new(), listed: false, stop: self.stop.clone() };
         let serve = async {
             while let Some(event) = queue.recv().await {
                 clusters.take(event);
@@ -137,7 +150,11 @@ impl Controller {
 
 struct Supervisor<K: Kind, M> {
     shared: Arc<Shared<K, M>>,
-    actors: HashMap<Key, (Arc<Notify>, CancellationToken)>,
+    actors: HashMap<Key, (Signals, JoinHandle<()>)>,
+    /// Actors that give their cluster up. One that comes back waits for their end.
+    ending: HashMap<Key, JoinHandle<()>>,
+    /// Whether the first list is complete.
+    listed: bool,
     stop: CancellationToken,
 }
 
@@ -167,6 +184,10 @@ impl<K: Kind, M: Members<K>> Supervisor<K, M> {
                 for key in missing.cloned().collect::<Vec<_>>() {
                     self.forget(&key);
                 }
+                if !self.listed {
+                    self.listed = true;
+                    self.give_up_strays(&all);
+                }
             }
         }
     }
@@ -177,35 +198,61 @@ impl<K: Kind, M: Members<K>> Supervisor<K, M> {
         if another {
             self.forget(&key);
         }
-        if let Some((wake, _)) = self.actors.get(&key) {
+        if let Some((signals, _)) = self.actors.get(&key) {
             self.shared.clusters.put(&key, resource);
-            wake.notify_one();
+            signals.wake.notify_one();
             return;
         }
         self.shared.clusters.lock().insert(key.clone(), Arc::new(resource));
-        let wake = Arc::new(Notify::new());
-        let stop = self.stop.child_token();
+        let (wake, leave, stop) = (Arc::new(Notify::new()), CancellationToken::new(), self.stop.clone());
         self.shared.caches.wake_for(key.clone(), Arc::clone(&wake));
-        self.shared.tasks.spawn(supervise(key.clone(), Arc::clone(&self.shared), Arc::clone(&wake), stop.clone()));
-        self.actors.insert(key, (wake, stop));
+        let signals = Signals { wake, leave, stop };
+        let before = self.ending.remove(&key);
+        let task = self.shared.tasks.spawn(supervise(key.clone(), Arc::clone(&self.shared), signals.clone(), before));
+        self.actors.insert(key, (signals, task));
     }
 
     /// The cluster is gone, or left our selector: we forget it, and clean nothing up.
     fn forget(&mut self, key: &Key) {
-        if let Some((_, stop)) = self.actors.remove(key) {
-            stop.cancel();
-        }
-        self.shared.caches.forget(key);
+        self.ending.retain(|_, task| !task.is_finished());
         self.shared.clusters.lock().remove(key);
+        self.shared.caches.forget(key);
+        if let Some((signals, task)) = self.actors.remove(key) {
+            signals.leave.cancel();
+            self.ending.insert(key.clone(), task);
+        }
+    }
+
+    /// Gives up claims of this release on clusters that its selector does not match any more: they left while nobody was here.
+    fn give_up_strays(&self, all: &BTreeMap<(String, String), String>) {
+        let me = &self.shared.identity;
+        for (key, logbook) in self.shared.caches.logbooks(K::NAME) {
+            let ours = logbook.spec.claim.as_ref().is_some_and(|claim| claim.release == me.release && !claim.released);
+            if ours && !all.contains_key(&(key.namespace.clone(), key.name.clone())) {
+                let shared = Arc::clone(&self.shared);
+                self.shared.tasks.spawn(async move {
+                    logbook::release(&shared.calls, &shared.caches, &key, &shared.identity).await;
+                });
+            }
+        }
     }
 }
 
 /// Runs an actor, and starts it again with growing waits when it panicked.
-async fn supervise<K: Kind, M: Members<K>>(key: Key, shared: Arc<Shared<K, M>>, wake: Arc<Notify>, stop: CancellationToken) {
+async fn supervise<K: Kind, M: Members<K>>(
+    key: Key,
+    shared: Arc<Shared<K, M>>,
+    signals: Signals,
+    before: Option<JoinHandle<()>>,
+) {
+    if let Some(before) = before {
+        // It gives the cluster up; only then may it be taken again. How it ended does not matter.
+        let _ended = before.await;
+    }
     let mut wait = Duration::from_secs(1);
     loop {
         let actor = Actor::new(key.clone(), Arc::clone(&shared));
-        let ended = shared.tasks.spawn(actor.run(Arc::clone(&wake), stop.clone())).await;
+        let ended = shared.tasks.spawn(actor.run(signals.clone())).await;
         let why = match ended {
             Ok(Ok(())) => return,
             Ok(Err(broken)) => broken.to_string(),
@@ -214,7 +261,7 @@ async fn supervise<K: Kind, M: Members<K>>(key: Key, shared: Arc<Shared<K, M>>, 
         shared.metrics.panic(K::NAME);
         tracing::error!(cluster = %key, why, "a panic was contained; the cluster is taken up again in {} s", wait.as_secs());
         tokio::select! {
-            () = stop.cancelled() => return,
+            () = signals.stop.cancelled() => return,
             () = tokio::time::sleep(wait) => {}
         }
         wait = (wait * 2).min(LONGEST_BACKOFF);

@@ -1,16 +1,19 @@
 //! Takes steps. Every function here that writes asks for the permit of its lane.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::core::{GroupVersionKind, ObjectMeta};
 use serde_json::{Value, json};
 use windlass_core::gate::Permit;
-use windlass_core::labels;
-use windlass_core::lane::{Clustering, Resources};
+use windlass_core::labels::{ADOPT, FIELD_MANAGER, FIELD_MANAGER_LABELS};
+use windlass_core::lane::{Clustering, Resources, Unpaused};
 use windlass_core::likeness::Answered;
 use windlass_core::outcome::Outcome;
-use windlass_core::step::{Manifest, ObjectKind, ObjectRef};
+use windlass_core::step::{Manifest, ObjectKind, ObjectRef, Over};
+use windlass_core::views::ObjectView;
 
 use crate::caches::{Caches, Child, DisruptionBudget, Pod, Service, StatefulSet};
 use crate::calls::{CallError, Calls};
@@ -22,25 +25,65 @@ const SOON: Duration = Duration::from_secs(1);
 pub(crate) struct Executor<'a> {
     pub(crate) calls: &'a Calls,
     pub(crate) caches: &'a Caches,
+    /// Whether objects that others made may be taken over.
+    pub(crate) adopts: bool,
 }
 
 impl Executor<'_> {
     /// Makes an object so. The answer is remembered, to know the object again.
-    pub(crate) async fn apply(&self, _permit: &Permit<Resources>, manifest: &Manifest) -> (Outcome, Option<Answered>) {
-        let object = &manifest.object;
-        let body = manifest.body();
-        let answer = match object.kind {
+    pub(crate) async fn apply(&self, permit: &Permit<Resources>, manifest: &Manifest) -> (Outcome, Option<Answered>) {
+        match self.apply_over(permit, manifest).await {
+            Ok(live) => (Outcome::Done { changed: true }, Some(Answered::new(manifest, &live))),
+            Err(error) if error.is_conflict() && manifest.over.is_none() => self.meet(permit, manifest).await,
+            Err(error) => (failed(&error), None),
+        }
+    }
+
+    async fn apply_over(&self, _permit: &Permit<Resources>, manifest: &Manifest) -> Result<ObjectView, CallError> {
+        let (object, body) = (&manifest.object, manifest.body());
+        match object.kind {
             ObjectKind::Service => self.patch_apply::<Service>(object, &body).await.map(Child::view),
             ObjectKind::PodDisruptionBudget => self.patch_apply::<DisruptionBudget>(object, &body).await.map(Child::view),
             ObjectKind::StatefulSet => self.patch_apply::<StatefulSet>(object, &body).await.map(|it| it.view().object),
             ObjectKind::Pod | ObjectKind::PersistentVolumeClaim => {
-                return (Outcome::Failed { why: format!("{object} is never applied as a whole") }, None);
+                Err(CallError::Senseless { what: format!("apply {object}"), why: "it is never applied as a whole" })
             }
+        }
+    }
+
+    /// There is an object where we thought none to be. It may be our own, not seen yet, or somebody else's: that one is
+    /// taken over only when the user says so.
+    async fn meet(&self, permit: &Permit<Resources>, manifest: &Manifest) -> (Outcome, Option<Answered>) {
+        let object = &manifest.object;
+        let found = match self.metadata(object).await {
+            Ok(found) => found,
+            Err(error) if error.is_not_found() => return (changed_meanwhile(), None),
+            Err(error) => return (failed(&error), None),
         };
-        match answer {
-            Ok(live) => (Outcome::Done { changed: true }, Some(Answered::new(manifest, &live))),
+        let owner = found.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+        if owner.is_some_and(|owner| owner.uid == manifest.owner.uid) {
+            return (changed_meanwhile(), None);
+        }
+        if !self.adopts {
+            return (Outcome::Foreign { why: foreign(object, &found) }, None);
+        }
+        let over = Over { uid: found.uid.unwrap_or_default(), resource_version: found.resource_version.unwrap_or_default() };
+        let manifest = Manifest { over: Some(over), ..manifest.clone() };
+        match self.apply_over(permit, &manifest).await {
+            Ok(live) => (Outcome::Done { changed: true }, Some(Answered::new(&manifest, &live))),
             Err(error) => (failed(&error), None),
         }
+    }
+
+    async fn metadata(&self, object: &ObjectRef) -> Result<ObjectMeta, CallError> {
+        let (group, version) = object.kind.api_version().rsplit_once('/').unwrap_or(("", object.kind.api_version()));
+        let kind = GroupVersionKind::gvk(group, version, object.kind.into());
+        let resource = ApiResource::from_gvk_with_plural(&kind, object.kind.plural());
+        let read = |client| {
+            let api: Api<DynamicObject> = Api::namespaced_with(client, &object.namespace, &resource);
+            async move { api.get_metadata(&object.name).await }
+        };
+        self.calls.send(|| format!("read {object} in namespace {:?}", object.namespace), read).await.map(|it| it.metadata)
     }
 
     /// Deletes exactly the object that was judged.
@@ -90,21 +133,49 @@ impl Executor<'_> {
         &self,
         _permit: &Permit<Clustering>,
         object: &ObjectRef,
-        uid: &str,
-        wanted: &std::collections::BTreeMap<String, String>,
+        judged: &Over,
+        wanted: &BTreeMap<String, String>,
     ) -> Outcome {
-        let body = json!({ "metadata": { "uid": uid, "labels": wanted } });
+        let Over { uid, resource_version } = judged;
+        let body = json!({ "metadata": { "uid": uid, "resourceVersion": resource_version, "labels": wanted } });
         outcome(self.patch_merge::<Pod>(object, &body).await)
+    }
+
+    /// Sets our copies on the metadata of a `StatefulSet`. Unforced: what somebody else set stays hers.
+    pub(crate) async fn sync(
+        &self,
+        _permit: &Permit<Unpaused>,
+        object: &ObjectRef,
+        judged: &Over,
+        labels: &BTreeMap<String, String>,
+        annotations: &BTreeMap<String, String>,
+    ) -> Outcome {
+        let body = json!({
+            "apiVersion": object.kind.api_version(),
+            "kind": object.kind.to_string(),
+            "metadata": {
+                "name": object.name,
+                "uid": judged.uid,
+                "resourceVersion": judged.resource_version,
+                "labels": labels,
+                "annotations": annotations,
+            },
+        });
+        let parameters = PatchParams::apply(FIELD_MANAGER_LABELS);
+        match self.patch::<StatefulSet>(object, "copy labels to", &parameters, &Patch::Apply(&body)).await {
+            Err(error) if error.is_field_conflict() => Outcome::Failed { why: error.to_string() },
+            answer => outcome(answer),
+        }
     }
 
     async fn patch_apply<C: Child>(&self, object: &ObjectRef, body: &Value) -> Result<C, CallError> {
         // Forced: what the spec of the custom resource decides is decided there.
-        let parameters = PatchParams::apply(labels::FIELD_MANAGER).force();
+        let parameters = PatchParams::apply(FIELD_MANAGER).force();
         self.patch(object, "apply", &parameters, &Patch::Apply(body)).await
     }
 
     async fn patch_merge<C: Child>(&self, object: &ObjectRef, body: &Value) -> Result<C, CallError> {
-        let parameters = PatchParams { field_manager: Some(labels::FIELD_MANAGER.into()), ..PatchParams::default() };
+        let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
         self.patch(object, "change", &parameters, &Patch::Merge(body)).await
     }
 
@@ -135,8 +206,27 @@ fn outcome<T>(answer: Result<T, CallError>) -> Outcome {
     }
 }
 
+/// The newer state is on its way to the caches, and the next pass decides from it.
+fn changed_meanwhile() -> Outcome {
+    Outcome::Waiting { why: "it changed meanwhile".into() }
+}
+
+fn foreign(object: &ObjectRef, found: &ObjectMeta) -> String {
+    let owner = found.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    let owner = owner.map(|owner| format!(" for {} {}", owner.kind, owner.name)).unwrap_or_default();
+    let writers: BTreeSet<&str> = found.managed_fields.iter().flatten().filter_map(|it| it.manager.as_deref()).collect();
+    let writers: Vec<&str> = writers.into_iter().collect();
+    format!(
+        "{object} is there already and was made{owner} by {}; delete or rename it, or let Windlass take it over with the annotation {ADOPT}: \"true\" \
+         once nobody else writes to it",
+        if writers.is_empty() { "somebody else".to_owned() } else { writers.join(", ") },
+    )
+}
+
 fn failed(error: &CallError) -> Outcome {
-    if error.is_final() {
+    if error.is_conflict() {
+        changed_meanwhile()
+    } else if error.is_final() {
         Outcome::Failed { why: error.to_string() }
     } else {
         Outcome::Retry { after: SOON, why: error.to_string() }

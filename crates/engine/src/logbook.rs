@@ -7,12 +7,19 @@ use kube::api::PostParams;
 use kube::core::ObjectMeta;
 use windlass_api::Logbook;
 use windlass_api::logbook::LogbookSpec;
+use windlass_core::claim::Identity;
 use windlass_core::kind::KIND_LABEL;
 use windlass_core::labels;
+use windlass_core::likeness::short_hash;
 use windlass_core::step::Owner;
 
 use crate::caches::{Caches, Key};
 use crate::calls::{CallError, Calls};
+
+/// How often giving up is tried.
+const RELEASE_TRIES: usize = 5;
+/// The longest value of a label.
+const LONGEST_LABEL: usize = 63;
 
 /// Writes what is to be remembered, if it differs from what is stored. The cache has the answer afterwards.
 ///
@@ -25,11 +32,13 @@ pub(crate) async fn commit(
     stored: Option<&Arc<Logbook>>,
     entries: &LogbookSpec,
 ) -> Result<bool, CallError> {
-    if stored.is_some_and(|stored| stored.spec == *entries) {
+    // Its own UID alone is not worth a write: it goes along with the next one.
+    let same = |stored: &LogbookSpec| LogbookSpec { own_uid: entries.own_uid.clone(), ..stored.clone() } == *entries;
+    if stored.is_some_and(|stored| same(&stored.spec)) {
         return Ok(false);
     }
-    let name = format!("{}-{}", key.kind, key.name);
-    let logbook = Logbook { metadata: metadata(key, &name, owner, stored), spec: entries.clone() };
+    let name = key.logbook_name();
+    let logbook = Logbook { metadata: metadata(key, &name, owner, stored, entries), spec: entries.clone() };
     let what = || format!("write logbook {name:?} of {key}");
     let answer = calls
         .send(what, |client| {
@@ -51,11 +60,19 @@ pub(crate) async fn commit(
     }
 }
 
-fn metadata(key: &Key, name: &str, owner: &Owner, stored: Option<&Arc<Logbook>>) -> ObjectMeta {
+/// A release as the value of a label, in which it has no slash and is not long.
+fn label_value(release: &str) -> String {
+    let value = release.replace('/', ".");
+    if value.len() <= LONGEST_LABEL { value } else { short_hash(release) }
+}
+
+fn metadata(key: &Key, name: &str, owner: &Owner, stored: Option<&Arc<Logbook>>, entries: &LogbookSpec) -> ObjectMeta {
+    let release = entries.claim.as_ref().map(|claim| label_value(&claim.release)).unwrap_or_default();
     let labels = [
         (labels::MANAGED_BY, labels::MANAGED_BY_WINDLASS),
         (labels::INSTANCE, key.name.as_str()),
         (KIND_LABEL, key.kind.as_str()),
+        (labels::RELEASE, release.as_str()),
     ];
     let reference = k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
         api_version: owner.api_version.clone(),
@@ -74,5 +91,41 @@ fn metadata(key: &Key, name: &str, owner: &Owner, stored: Option<&Arc<Logbook>>)
         resource_version: stored.and_then(|stored| stored.metadata.resource_version.clone()),
         uid: stored.and_then(|stored| stored.metadata.uid.clone()),
         ..ObjectMeta::default()
+    }
+}
+
+/// Gives a claim of this release up, as the last write to a cluster that left our selector. A cluster that is gone needs none.
+pub(crate) async fn release(calls: &Calls, caches: &Caches, key: &Key, me: &Identity) {
+    let name = key.logbook_name();
+    let mut logbook = caches.logbook(key).map(|stored| (*stored).clone());
+    for _ in 0..RELEASE_TRIES {
+        let Some(mut released) = logbook.take() else { return };
+        match &mut released.spec.claim {
+            Some(claim) if claim.release == me.release && !claim.released => claim.released = true,
+            _ => return,
+        }
+        let parameters = PostParams { field_manager: Some(labels::FIELD_MANAGER.into()), ..PostParams::default() };
+        let write = |client| {
+            let (api, released, parameters) =
+                (Api::<Logbook>::namespaced(client, &key.namespace), released.clone(), parameters.clone());
+            let name = name.clone();
+            async move { api.replace(&name, &parameters, &released).await }
+        };
+        match calls.send(|| format!("give up the claim in logbook {name:?} of {key}"), write).await {
+            Ok(written) => {
+                tracing::info!(cluster = %key, "the cluster left the selector, its claim is given up");
+                return caches.put_logbook(written);
+            }
+            Err(error) if error.is_not_found() => return,
+            Err(error) => {
+                // Another release waits for it; if it never comes, that one waits until our Lease is over or our next start.
+                tracing::warn!(cluster = %key, %error, "the claim is not given up yet");
+            }
+        }
+        let read = |client| {
+            let (api, name) = (Api::<Logbook>::namespaced(client, &key.namespace), name.clone());
+            async move { api.get_opt(&name).await }
+        };
+        logbook = calls.send(|| format!("read logbook {name:?} of {key}"), read).await.ok().flatten();
     }
 }

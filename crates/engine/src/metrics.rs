@@ -65,6 +65,8 @@ pub struct Metrics {
     unreadable: Family<ResourceLabel, Counter>,
     panics: Family<KindLabel, Counter>,
     clusters: Family<KindLabel, Gauge>,
+    overlaps: Family<KindLabel, Counter>,
+    leader: Gauge,
     paused: Family<LaneLabels, Gauge>,
     held_steps: Family<ClusterLabels, Gauge>,
 }
@@ -91,6 +93,8 @@ impl Default for Metrics {
             unreadable: Family::default(),
             panics: Family::default(),
             clusters: Family::default(),
+            overlaps: Family::default(),
+            leader: Gauge::default(),
             paused: Family::default(),
             held_steps: Family::default(),
         };
@@ -105,6 +109,12 @@ impl Default for Metrics {
         registry.register("unreadable_objects", "Custom resources that could not be read", metrics.unreadable.clone());
         registry.register("panics", "Panics that were contained in one cluster", metrics.panics.clone());
         registry.register("clusters", "Clusters that this operator manages", metrics.clusters.clone());
+        registry.register(
+            "overlaps",
+            "Clusters that another release held although our selector matched",
+            metrics.overlaps.clone(),
+        );
+        registry.register("leader", "1 while this process holds the Lease of its release", metrics.leader.clone());
         registry.register("paused", "1 when a pause of the lane is acknowledged, 0 when not", metrics.paused.clone());
         registry.register("held_steps", "Steps that a pause holds back", metrics.held_steps.clone());
         metrics
@@ -148,6 +158,15 @@ impl Metrics {
 
     pub(crate) fn logbook_write(&self, kind: &'static str, outcome: &'static str) {
         self.logbook_writes.get_or_create(&OutcomeLabels { kind, outcome }).inc();
+    }
+
+    /// Tells whether this process holds the Lease.
+    pub fn set_leader(&self, leads: bool) {
+        self.leader.set(i64::from(leads));
+    }
+
+    pub(crate) fn overlap(&self, kind: &'static str) {
+        self.overlaps.get_or_create(&KindLabel { kind }).inc();
     }
 
     pub(crate) fn panic(&self, kind: &'static str) {

@@ -139,6 +139,15 @@ async fn put<K: Kind>(calls: &Calls, resource: &K::Resource, status: &K::Status)
         .await
 }
 
+/// Whether the very object is still there and nobody deletes it, by a fresh look.
+pub(crate) async fn is_there<K: Kind>(calls: &Calls, resource: &K::Resource) -> Result<bool, CallError> {
+    match get::<K>(calls, resource).await {
+        Ok(fresh) => Ok(fresh.uid() == resource.uid() && fresh.meta().deletion_timestamp.is_none()),
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 async fn get<K: Kind>(calls: &Calls, resource: &K::Resource) -> Result<K::Resource, CallError> {
     let name = resource.name_any();
     let request = Request::new(path::<K>(resource));

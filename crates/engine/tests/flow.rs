@@ -30,11 +30,13 @@ async fn a_cluster_is_made_seeded_once_and_then_costs_nothing() {
     assert_eq!(deeds.len(), 3, "{deeds:?}");
     let writes = stage.writes();
     assert_eq!(writes[0].trim_end(), "create logbooks", "memory comes before the first object");
-    for object in
-        ["services harbour-svc", "services harbour-client", "poddisruptionbudgets rss-harbour", "statefulsets rss-harbour"]
-    {
+    for object in ["services harbour-svc", "services harbour-client", "poddisruptionbudgets rss-harbour"] {
         assert_eq!(writes.iter().filter(|write| **write == format!("patch {object}")).count(), 1, "{object} in {writes:?}");
     }
+    let sets: Vec<_> = stage.server.mutations().into_iter().filter(|call| call.resource == "statefulsets").collect();
+    let by = |manager: &str| sets.iter().filter(|call| call.field_manager.as_deref() == Some(manager)).count();
+    assert_eq!(by("windlass"), 1, "{writes:?}");
+    assert!(by("windlass-labels") <= 2, "the logbook's edition is noted when there is data: {writes:?}");
     let status = stage.status();
     assert_eq!(status["replicas"], 3);
     assert_eq!(status["restoreReplicas"], 3);

@@ -31,6 +31,19 @@ pub(crate) struct ControllerOptions {
     #[arg(long, env = "WINDLASS_NAMESPACE")]
     pub(crate) namespace: Option<String>,
 
+    /// The name of this release: of its Lease, and of its claims on clusters. Releases side by side have different ones.
+    #[arg(long, env = "WINDLASS_RELEASE", default_value = "windlass")]
+    pub(crate) release: String,
+
+    /// The namespace of this release, in which its Lease is.
+    #[arg(long, env = "WINDLASS_RELEASE_NAMESPACE", default_value = "default")]
+    pub(crate) release_namespace: String,
+
+    /// The name of this process in the Lease, usually that of its pod. The same name takes the Lease up again at once after a
+    /// restart, so no two processes may have it at a time. Made up when absent.
+    #[arg(long, env = "WINDLASS_IDENTITY")]
+    pub(crate) identity: Option<String>,
+
     /// Where /healthz, /readyz and /metrics are served.
     #[arg(long, env = "WINDLASS_LISTEN", default_value = "0.0.0.0:8080")]
     pub(crate) listen: SocketAddr,

@@ -1,4 +1,4 @@
-//! Starts the controller, and stops it when told to.
+//! Starts the controller, leads while the Lease is held, and stops when told to.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,9 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use windlass_clients::hooks::Hooks;
-use windlass_engine::{Calls, Controller, Health, Metrics, Settings, serve};
+use windlass_core::claim::Identity;
+use windlass_core::likeness::short_hash;
+use windlass_engine::{Calls, Clock, Controller, Election, Fence, Health, Metrics, Settings, serve};
 use windlass_kinds::replicated::Replicated;
 
 use crate::arguments::ControllerOptions;
@@ -24,7 +26,10 @@ pub(crate) fn run(options: ControllerOptions) -> anyhow::Result<()> {
         anyhow::bail!("a crypto provider is installed already");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("the runtime cannot be started")?;
-    runtime.block_on(serve_until_stopped(options))
+    let result = runtime.block_on(serve_until_stopped(options));
+    // Nothing may hold up the end: the Lease is given up, and what still runs is cut.
+    runtime.shutdown_background();
+    result
 }
 
 async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
@@ -33,28 +38,92 @@ async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
     config.read_timeout = Some(READ_TIMEOUT);
     // Retries are ours to decide: a write must not be sent twice behind our back.
     config.default_retry = false;
-    let client = kube::Client::try_from(config).context("the client cannot be made")?;
+    let fence = Fence::closed(Clock::Wall);
+    let builder = kube::client::ClientBuilder::try_from(config.clone()).context("the client cannot be made")?;
+    let fenced = builder.with_layer(&fence).build();
+    let free = kube::Client::try_from(config).context("the client cannot be made")?;
     let listener = TcpListener::bind(options.listen).await.with_context(|| format!("cannot listen on {}", options.listen))?;
 
     let stop = CancellationToken::new();
+    stop_on_signals(&stop)?;
     let metrics = Arc::new(Metrics::default());
     let health = Health::default();
     let server = tokio::spawn(serve(listener, health.clone(), Arc::clone(&metrics), stop.clone()));
-    let settings = Settings { namespace: options.namespace, selector: options.selector, ..Settings::default() };
-    tracing::info!(selector = %settings.selector, namespace = ?settings.namespace, "windlass controller starts");
-    let mut controller = Controller::start(Calls::new(client.clone()), metrics, settings, stop.clone());
-
-    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
-    let work = async {
-        controller.wait_until_synced(&health).await;
-        controller.run::<Replicated, Hooks>(Hooks::new(client)).await;
+    let process = process_name();
+    let name = options.identity.unwrap_or_else(|| process.clone());
+    let election = Election::new(free, &options.release_namespace, &options.release, &name, fence, Clock::Wall);
+    let identity = Identity {
+        release: format!("{}/{}", options.release_namespace, options.release),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        holder: if name == process { name } else { format!("{name}/{process}") },
     };
-    tokio::select! {
-        _ = terminate.recv() => tracing::info!("told to stop"),
-        result = tokio::signal::ctrl_c() => result.context("SIGINT cannot be watched")?,
-        () = work => {}
+    let settings = Settings {
+        namespace: options.namespace,
+        selector: options.selector,
+        clock: Clock::Wall,
+        identity,
+        overlaps: election.overlaps(),
+    };
+    tracing::info!(
+        version = settings.identity.version, release = settings.identity.release, holder = settings.identity.holder,
+        selector = %settings.selector, namespace = ?settings.namespace, "windlass controller starts"
+    );
+    while !stop.is_cancelled() {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            // Whoever stands by is ready to take over: a roll-out of the operator must not wait for the one that it replaces.
+            () = election.win(|| health.set_ready()) => {}
+        }
+        metrics.set_leader(true);
+        lead(&election, &fenced, &metrics, &health, &settings, &stop).await;
+        metrics.set_leader(false);
     }
-    stop.cancel();
     server.await.context("the server of metrics panicked")?.context("the server of metrics failed")?;
     Ok(())
+}
+
+/// Runs the controller until the Lease is lost or the process is told to stop.
+async fn lead(
+    election: &Election,
+    client: &kube::Client,
+    metrics: &Arc<Metrics>,
+    health: &Health,
+    settings: &Settings,
+    stop: &CancellationToken,
+) {
+    let term = CancellationToken::new();
+    let mut controller = Controller::start(Calls::new(client.clone()), Arc::clone(metrics), settings.clone(), term.clone());
+    let work = async {
+        controller.wait_until_synced(health).await;
+        controller.run::<Replicated, Hooks>(Hooks::new(client.clone())).await;
+    };
+    tokio::select! {
+        () = election.hold(stop) => {}
+        () = work => {}
+    }
+    term.cancel();
+    if stop.is_cancelled() {
+        election.release().await;
+    }
+}
+
+fn stop_on_signals(stop: &CancellationToken) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
+    let stop = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("told to stop");
+        stop.cancel();
+    });
+    Ok(())
+}
+
+/// A name that no other process has.
+fn process_name() -> String {
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "local".to_owned());
+    format!("{host}-{}", short_hash(&format!("{} {} {host}", std::process::id(), jiff::Timestamp::now())))
 }

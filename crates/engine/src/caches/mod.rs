@@ -3,6 +3,7 @@
 //! A cache never goes back in time: an answer to our own write may arrive before its event, and an older event after it is
 //! dropped. Objects are found by the cluster that they belong to; whoever waits for a cluster is woken when one of its objects moves.
 
+mod refresh;
 mod slim;
 mod watch;
 
@@ -15,6 +16,7 @@ use windlass_core::kind::KIND_LABEL;
 use windlass_core::labels;
 use windlass_core::views::{Children, Meta};
 
+pub(crate) use refresh::refresh;
 pub(crate) use slim::{Child, DisruptionBudget, Pod, Service, StatefulSet};
 pub(crate) use watch::{Watched, run as run_watch, watch_children};
 
@@ -36,6 +38,11 @@ impl std::fmt::Display for Key {
 }
 
 impl Key {
+    /// The name of the cluster's logbook.
+    pub(crate) fn logbook_name(&self) -> String {
+        format!("{}-{}", self.kind, self.name)
+    }
+
     /// The cluster that an object belongs to, by its labels.
     fn of(meta: &Meta) -> Option<Self> {
         let label = |key: &str| meta.labels.get(key).cloned();
@@ -144,6 +151,23 @@ impl Caches {
         for key in touched {
             inner.wake(&key);
         }
+    }
+
+    /// After a list of one cluster's children: what was not in it is gone, unless it is newer than the list.
+    pub(crate) fn retain_of<C: Child>(&self, key: &Key, listed: &BTreeMap<String, String>, newest_listed: u64) {
+        let mut inner = self.lock();
+        let Some(children) = inner.children.get_mut(key) else { return };
+        C::shelf(Arc::make_mut(children)).retain(|name, known| {
+            let meta = C::known(known);
+            listed.get(name) == Some(&meta.uid) || version(&meta.resource_version) > newest_listed
+        });
+    }
+
+    /// All logbooks of a kind of cluster.
+    pub(crate) fn logbooks(&self, kind: &str) -> Vec<(Key, Arc<Logbook>)> {
+        let inner = self.lock();
+        let of_kind = inner.logbooks.iter().filter(|(key, _)| key.kind == kind);
+        of_kind.map(|(key, logbook)| (key.clone(), Arc::clone(logbook))).collect()
     }
 
     /// Takes a newer state of a logbook in.

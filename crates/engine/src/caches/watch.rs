@@ -11,6 +11,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_api::Logbook;
 use windlass_api::logbook::LogbookSpec;
@@ -98,9 +99,9 @@ pub(crate) fn watch_children(
     namespace: Option<&str>,
     caches: &Arc<Caches>,
     metrics: &Arc<Metrics>,
-    tasks: &TaskTracker,
+    (tasks, stop): (&TaskTracker, &CancellationToken),
 ) -> Vec<watch::Receiver<bool>> {
-    let watches = Watches { client, namespace, caches, metrics, tasks };
+    let watches = Watches { client, namespace, caches, metrics, tasks, stop };
     vec![
         watches.child::<Service>(),
         watches.child::<DisruptionBudget>(),
@@ -117,6 +118,7 @@ struct Watches<'a> {
     caches: &'a Arc<Caches>,
     metrics: &'a Arc<Metrics>,
     tasks: &'a TaskTracker,
+    stop: &'a CancellationToken,
 }
 
 impl Watches<'_> {
@@ -142,7 +144,7 @@ impl Watches<'_> {
             Watched::Gone(child) => caches.remove(child),
             Watched::Listed { all, newest } => caches.retain::<C>(&all, newest),
         });
-        self.tasks.spawn(feed);
+        self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(feed));
         receiver
     }
 
@@ -155,7 +157,7 @@ impl Watches<'_> {
             Watched::Gone(logbook) => caches.remove_logbook(&readable(logbook)),
             Watched::Listed { all, newest } => caches.retain_logbooks(&all, newest),
         });
-        self.tasks.spawn(feed);
+        self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(feed));
         receiver
     }
 }

@@ -2,13 +2,14 @@
 #![allow(dead_code, reason = "each test file uses its part of the stage")]
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use windlass_api::{Logbook, ReplicatedStatefulSet};
+use windlass_api::ReplicatedStatefulSet;
 use windlass_clients::members::Members;
 use windlass_core::gate::Permit;
 use windlass_core::lane::Clustering;
@@ -18,6 +19,8 @@ use windlass_kinds::replicated::facts::{Fact, Of};
 use windlass_kinds::replicated::hooks::{About, Deed, ExecEnd, HookRun, Question};
 use windlass_testkit::FakeApiServer;
 use windlass_testkit::world::StatefulSetController;
+
+static PROCESSES: AtomicUsize = AtomicUsize::new(0);
 
 pub const NAMESPACE: &str = "default";
 pub const CLUSTER: &str = "harbour";
@@ -83,6 +86,15 @@ impl Members<Replicated> for Crew {
     }
 }
 
+/// A server that knows our definitions, as they are installed.
+pub fn server() -> FakeApiServer {
+    let server = FakeApiServer::new();
+    for definition in windlass_api::custom_resource_definitions() {
+        server.register_crd(&definition);
+    }
+    server
+}
+
 /// A running controller. It ends with this.
 pub struct Stage {
     pub server: FakeApiServer,
@@ -101,14 +113,17 @@ impl Drop for Stage {
 impl Stage {
     /// A fresh server and a controller on it.
     pub fn new() -> Self {
-        let server = FakeApiServer::new();
-        server.register::<ReplicatedStatefulSet>().register::<Logbook>();
-        Self::on(server, Crew::default(), Settings::default())
+        Self::on(server(), Crew::default(), Settings::default())
     }
 
     /// A controller on a server that was there before.
     pub fn on(server: FakeApiServer, crew: Crew, mut settings: Settings) -> Self {
         settings.clock = Clock::Counted { start: Timestamp::now(), since: tokio::time::Instant::now() };
+        if settings.identity.release.is_empty() {
+            settings.identity.release = "ops/windlass".into();
+        }
+        // Each controller is a process of its own.
+        settings.identity.holder = format!("process-{}", PROCESSES.fetch_add(1, Ordering::Relaxed));
         let stop = CancellationToken::new();
         let metrics = Arc::new(Metrics::default());
         let (client, members, token, counted) = (server.client(), crew.clone(), stop.clone(), Arc::clone(&metrics));

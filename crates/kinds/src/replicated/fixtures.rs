@@ -327,7 +327,11 @@ impl Fixture {
     }
 
     pub(super) fn lost(mut self) -> Self {
-        self.memory = Memory::Lost { why: "the logbook is missing".into() };
+        self.memory = Memory::judge(
+            None,
+            CLUSTER_UID,
+            &Children { pods: [("p".into(), PodView::default())].into(), ..Children::default() },
+        );
         self
     }
 

@@ -26,6 +26,7 @@ use windlass_api::replicated::ReplicatedStatefulSetStatus;
 use windlass_core::gate::{PauseRequest, PauseRequests};
 use windlass_core::kind::{Kind, Observed, Report};
 use windlass_core::labels;
+use windlass_core::memory::Entry;
 use windlass_core::plan::Plan;
 use windlass_core::views::Children;
 
@@ -47,6 +48,7 @@ impl Kind for Replicated {
     type Facts = Facts;
 
     const NAME: &'static str = "rss";
+    const INTENTS: &'static [&'static str] = &["Seed"];
 
     fn stored_status(resource: &ReplicatedStatefulSet) -> Option<&ReplicatedStatefulSetStatus> {
         resource.status.as_ref()
@@ -92,8 +94,8 @@ impl Kind for Replicated {
         probes::is_blind(observed)
     }
 
-    fn proves_memory(observed: &Observed<'_, Self>) -> bool {
-        remember::all_serve(observed)
+    fn proves(observed: &Observed<'_, Self>) -> Vec<Entry> {
+        remember::proven(observed)
     }
 
     fn status(observed: &Observed<'_, Self>, report: &Report<'_, HookRun>) -> ReplicatedStatefulSetStatus {

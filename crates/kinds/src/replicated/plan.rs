@@ -9,6 +9,7 @@ use windlass_core::conditions::Reason;
 use windlass_core::kind::Observed;
 use windlass_core::labels;
 use windlass_core::likeness::already_so;
+use windlass_core::memory::ways_out;
 use windlass_core::ordinals::{Layout, Ordinal};
 use windlass_core::plan::{Plan, Waiting};
 use windlass_core::scale::{self, Drain, Guard, Limits, Scale, View};
@@ -31,6 +32,7 @@ pub(super) mod reason {
     use windlass_core::conditions::Reason;
 
     pub(in super::super) const INVALID_SPEC: Reason = windlass_core::reason!("InvalidSpec");
+    pub(in super::super) const FOREIGN_OBJECT: Reason = windlass_core::reason!("ForeignObject");
     pub(in super::super) const LOGBOOK_LOST: Reason = windlass_core::reason!("LogbookLost");
     pub(in super::super) const LOGBOOK_CONTRADICTED: Reason = windlass_core::reason!("LogbookContradicted");
     pub(in super::super) const BELOW_RESTORE: Reason = windlass_core::reason!("ReplicasBelowRestore");
@@ -91,7 +93,12 @@ impl Planner<'_, '_> {
     /// Whether what is remembered can carry steps that cannot be undone. Lost memory is proven again when every member serves.
     fn memory(&mut self) -> bool {
         if let Some(why) = self.observed.memory.lost() {
-            let message = format!("{why}; nothing is seeded or removed until every member was seen to serve");
+            let mut message = format!("{why}; nothing is seeded or removed until every member was seen to serve");
+            let remembered = self.observed.memory.entries();
+            if !remembered.own_uid.is_empty() {
+                let ways = ways_out(&remembered);
+                message = format!("{message}; or say what it held, by these annotations on the custom resource: {ways}");
+            }
             self.wait(reason::LOGBOOK_LOST, message, true);
             return false;
         }
@@ -115,13 +122,16 @@ impl Planner<'_, '_> {
         // A set that somebody deleted comes back with every member that may hold data.
         let size = self.members.set.map_or(self.cluster.replicas.max(restore), |set| set.replicas);
         let size = if self.members.set.is_none() && self.cluster.replicas == 0 { 0 } else { size };
-        for manifest in build(self.cluster, size) {
+        for mut manifest in build(self.cluster, size) {
             let live = self.live(&manifest);
             let answered = self.observed.answered.get(&manifest.object);
             let why = match live {
                 None => "it does not exist",
                 Some(live) if already_so(&manifest, live, answered) => continue,
-                Some(_) => "it differs from what the spec asks for",
+                Some(live) => {
+                    manifest.over = Some(live.meta.as_judged());
+                    "it differs from what the spec asks for"
+                }
             };
             self.step(Act::Apply(Box::new(manifest)), why);
         }
@@ -229,6 +239,7 @@ impl Planner<'_, '_> {
             let act = Act::Label {
                 object: self.object(ObjectKind::Pod, &pod.meta.name),
                 uid: pod.meta.uid.clone(),
+                resource_version: pod.meta.resource_version.clone(),
                 labels: BTreeMap::from([(labels::RSS_ACTIVE_MEMBER.to_owned(), value)]),
             };
             self.step(act, if serves { "the member serves" } else { "the member does not serve" });

@@ -1,16 +1,20 @@
 //! What observation adds to the memory of a cluster.
 
+use strum::IntoEnumIterator as _;
 use windlass_api::logbook::LogbookSpec;
 use windlass_core::kind::Observed;
+use windlass_core::memory::Entry;
 
 use super::Replicated;
 use super::facts::Position;
 use super::members::{Member, Members};
 use super::validate::validate;
 
-/// Whether the set is settled at its desired size and every member serves.
-pub(super) fn all_serve(observed: &Observed<'_, Replicated>) -> bool {
-    validate(observed.resource).is_ok_and(|cluster| settled(&Members::of(observed, &cluster), cluster.replicas))
+/// The set is settled at its desired size and every member serves: then all that was remembered shows in them.
+pub(super) fn proven(observed: &Observed<'_, Replicated>) -> Vec<Entry> {
+    let all_serve =
+        validate(observed.resource).is_ok_and(|cluster| settled(&Members::of(observed, &cluster), cluster.replicas));
+    if all_serve { Entry::iter().collect() } else { Vec::new() }
 }
 
 fn settled(members: &Members<'_>, replicas: u16) -> bool {

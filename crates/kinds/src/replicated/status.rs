@@ -13,7 +13,7 @@ use super::build;
 use super::facts::Role;
 use super::hooks::HookRun;
 use super::members::{Member, Members};
-use super::plan::reason::INVALID_SPEC;
+use super::plan::reason::{FOREIGN_OBJECT, INVALID_SPEC};
 use super::validate::understand;
 
 pub(super) fn status(observed: &Observed<'_, Replicated>, report: &Report<'_, HookRun>) -> ReplicatedStatefulSetStatus {
@@ -90,6 +90,7 @@ impl Verdict {
         let ready_pods = members.iter().filter(|member| member.serves() && member.pod.is_some_and(|pod| pod.ready)).count();
         let failed = report.taken.iter().find_map(|(step, outcome)| match outcome {
             Outcome::Failed { why } => Some((reason!("StepFailed"), format!("{step}: {why}"))),
+            Outcome::Foreign { why } => Some((FOREIGN_OBJECT, why.clone())),
             _ => None,
         });
         let stalled = waiting.iter().find(|it| it.stalled).map(|it| (it.reason, it.message.clone())).or(failed);
@@ -154,6 +155,14 @@ fn phase(verdict: &Verdict, report: &Report<'_, HookRun>) -> Phase {
     }
 }
 
+fn owner(report: &Report<'_, HookRun>) -> String {
+    let claim = report.remembered.claim.as_ref();
+    claim.map_or_else(
+        || "this operator manages the cluster".to_owned(),
+        |claim| format!("release {} manages the cluster", claim.release),
+    )
+}
+
 fn conditions(observed: &Observed<'_, Replicated>, report: &Report<'_, HookRun>, verdict: &Verdict) -> Conditions {
     let newest = observed.resource.metadata.generation.unwrap_or_default();
     let acted = report.remembered.acted_generation.unwrap_or_default();
@@ -191,7 +200,10 @@ fn conditions(observed: &Observed<'_, Replicated>, report: &Report<'_, HookRun>,
         };
         conditions.set_at(type_, truth, reason, message, newest);
     }
-    conditions.set_at(Common::Managed, true, reason!("Owned"), "this operator manages the cluster", newest);
+    match &verdict.stalled {
+        Some((FOREIGN_OBJECT, why)) => conditions.set_at(Common::Managed, Truth::Unknown, FOREIGN_OBJECT, why, newest),
+        _ => conditions.set_at(Common::Managed, true, reason!("Owned"), owner(report), newest),
+    };
     conditions
 }
 

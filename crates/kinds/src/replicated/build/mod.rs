@@ -50,6 +50,7 @@ fn manifest(cluster: &Validated, kind: ObjectKind, name: &str, spec: serde_json:
         annotations: BTreeMap::new(),
         owner: cluster.owner.clone(),
         spec,
+        over: None,
     };
     seal(manifest, left_out)
 }

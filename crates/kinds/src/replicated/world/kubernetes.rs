@@ -195,6 +195,7 @@ pub(super) fn sketches(cluster: &Validated, size: u16) -> Vec<Manifest> {
         annotations: BTreeMap::from([(DESIRED_HASH.to_owned(), hash)]),
         owner: cluster.owner.clone(),
         spec,
+        over: None,
     };
     let names = &cluster.names;
     let budget = json!({ "maxUnavailable": cluster.replicas });

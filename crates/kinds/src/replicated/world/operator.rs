@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use windlass_api::logbook::{Intent, LogbookSpec, PauseRecord};
+use windlass_core::bookkeeping;
+use windlass_core::claim::Identity;
 use windlass_core::gate::{Door, Gate};
 use windlass_core::kind::{Kind as _, Observed, Report};
 use windlass_core::lane::Lane;
-use windlass_core::memory::Memory;
+use windlass_core::memory::{Found, Memory, reprove};
 use windlass_core::plan::Plan;
 use windlass_core::step::{Act, Action as _, ObjectKind, Step};
 
@@ -35,7 +36,8 @@ impl World {
     pub(super) fn pass(&mut self) -> Passed {
         self.passes += 1;
         Replicated::forget(&mut self.facts, &self.children);
-        let memory = Memory::judge(self.logbook.as_ref(), CLUSTER_UID, &self.children);
+        let found = self.logbook.as_ref().map(|logbook| Found { logbook, uid: "logbook" });
+        let memory = Memory::judge(found, CLUSTER_UID, &self.children);
         let observed = Observed {
             resource: &self.resource,
             children: &self.children,
@@ -55,9 +57,10 @@ impl World {
         let mut entries = memory.entries();
         entries.cluster_uid = CLUSTER_UID.into();
         Replicated::remember(&observed, &mut entries);
-        let gate = gate(&observed, &entries);
+        reprove(&mut entries, &Replicated::proves(&observed));
+        let gate = bookkeeping::gate::<Replicated>(observed.resource, observed.running, &entries);
         let parted = gate.part(&plan);
-        remember_pass(&observed, &gate, &parted.go, parted.held.is_empty(), &mut entries);
+        bookkeeping::note_pass(&observed, &Identity::default(), &plan, &gate, &parted, &mut entries);
         let questions = probes::due(&observed);
         let wait = if self.events.is_empty() { probes::look_again(&observed) } else { Duration::from_mins(1) };
         if self.passes.is_multiple_of(16) {
@@ -115,7 +118,7 @@ impl World {
                     self.resize(*to);
                 }
             }
-            Act::Label { object, uid, labels } => {
+            Act::Label { object, uid, labels, .. } => {
                 let version = self.fresh().to_string();
                 let pod = self.children.pods.get_mut(&object.name).filter(|pod| pod.meta.uid == *uid);
                 if let Some(pod) = pod {
@@ -123,13 +126,14 @@ impl World {
                     pod.meta.resource_version = version;
                 }
             }
+            Act::Sync { .. } => {}
             Act::Member(run) => self.start(run.clone()),
         }
     }
 
     /// What no step may ever do.
     fn judge(&self, step: &Step<HookRun>) {
-        let paused = Replicated::pause(&self.resource).lane(step.lane()).paused;
+        let paused = step.lane().is_some_and(|lane| Replicated::pause(&self.resource).lane(lane).paused);
         assert!(!paused, "{step} is taken in a paused lane");
         match &step.act {
             Act::Delete { object, uid, resource_version } => {
@@ -137,8 +141,12 @@ impl World {
                 assert!(!uid.is_empty() && !resource_version.is_empty(), "{step} has no precondition");
                 let others = self.children.pods.values().filter(|pod| pod.meta.name != object.name);
                 assert!(others.into_iter().all(|pod| !pod.meta.deleting), "{step} while another pod ends");
+                self.judge_announced(step, uid);
             }
-            Act::SetReplicas { from, to, .. } => {
+            Act::SetReplicas { uid, from, to, .. } => {
+                if to < from {
+                    self.judge_announced(step, uid);
+                }
                 for ordinal in *to..*from {
                     let server = self.database.server(ordinal);
                     assert_eq!(server, Server::Down, "{step}, but member {ordinal} was not stopped");
@@ -150,11 +158,15 @@ impl World {
                 let starts =
                     |(ordinal, hook): (&u16, &super::Hook)| *ordinal != run.exec.ordinal.get() && hook.deed == Deed::Seed;
                 assert!(!self.hooks.iter().any(starts), "{step} while another seed may come up");
-                let announced = self.logbook.iter().flat_map(|logbook| &logbook.intents);
-                assert!(announced.into_iter().any(|intent| intent.uid == run.target_uid()), "{step} was not announced");
+                self.judge_announced(step, run.target_uid());
             }
             _ => {}
         }
+    }
+
+    fn judge_announced(&self, step: &Step<HookRun>, uid: &str) {
+        let mut announced = self.logbook.iter().flat_map(|logbook| &logbook.intents);
+        assert!(announced.any(|intent| intent.uid == uid), "{step} was not announced");
     }
 
     /// When members leave a cluster that goes on, one that was seen as a primary stays; and it is one, unless it was lost since.
@@ -181,41 +193,5 @@ impl World {
         let role = self.facts.of(ordinal, pod)?.role.as_ref()?;
         // These clusters have no hook for secondaries.
         matches!(role.answer, Answer::Known(Role::Primary | Role::Secondary)).then_some(role.at)
-    }
-}
-
-fn gate(observed: &Observed<'_, Replicated>, entries: &LogbookSpec) -> Gate {
-    let requests = Replicated::pause(observed.resource);
-    let running = observed.running.iter().map(ToString::to_string).collect();
-    let resources = Door::decide(requests.resources.paused, entries.pause.resources.is_some(), Vec::new());
-    let clustering = Door::decide(requests.clustering.paused, entries.pause.clustering.is_some(), running);
-    Gate::new(resources, clustering)
-}
-
-fn remember_pass(
-    observed: &Observed<'_, Replicated>,
-    gate: &Gate,
-    go: &[Step<HookRun>],
-    all_go: bool,
-    entries: &mut LogbookSpec,
-) {
-    let acknowledge = |lane: Lane, record: &mut Option<PauseRecord>| {
-        if *gate.door(lane) == Door::Closed && record.is_none() {
-            *record = Some(PauseRecord { acknowledged: observed.now, reason: String::new() });
-        }
-    };
-    acknowledge(Lane::Resources, &mut entries.pause.resources);
-    acknowledge(Lane::Clustering, &mut entries.pause.clustering);
-    if all_go {
-        entries.acted_generation = observed.resource.metadata.generation;
-    }
-    for step in go {
-        if let Act::Member(run) = &step.act
-            && run.irreversible()
-            && !entries.intents.iter().any(|intent| intent.act == run.name() && intent.uid == run.target_uid())
-        {
-            let (act, target, uid) = (run.name().to_owned(), run.target().to_owned(), run.target_uid().to_owned());
-            entries.intents.push(Intent { act, target, uid, announced: observed.now, ..Intent::default() });
-        }
     }
 }

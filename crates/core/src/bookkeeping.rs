@@ -1,0 +1,203 @@
+//! What a pass writes into the logbook: acknowledged pauses, the plan, intents before what cannot be undone, and what came of them.
+//!
+//! Pure. The engine writes the result by compare-and-swap; what [`same_duty`] tells apart is written before any step is taken.
+
+use jiff::Timestamp;
+use kube::Resource as _;
+use windlass_api::logbook::{Act as Deed, Intent, LogbookSpec, PauseRecord, PlannedStep, PlannedSteps, RunningStep, Summary};
+
+use crate::claim::Identity;
+use crate::gate::{Door, Gate, Parted};
+use crate::kind::{Kind, Observed};
+use crate::lane::Lane;
+use crate::memory::noted_edition;
+use crate::plan::Plan;
+use crate::step::{Act, Action, Step};
+use crate::views::Children;
+
+/// How many acts are kept.
+const KEPT_ACTS: usize = 16;
+
+/// The intent to delete an object.
+const DELETE: &str = "DeletePod";
+/// The intent to make a `StatefulSet` smaller.
+const SCALE_IN: &str = "ScaleIn";
+
+/// The state of the lanes.
+pub fn gate<K: Kind>(resource: &K::Resource, running: &[K::Action], entries: &LogbookSpec) -> Gate {
+    let requests = K::pause(resource);
+    let running = running.iter().map(ToString::to_string).collect();
+    let resources = Door::decide(requests.resources.paused, entries.pause.resources.is_some(), Vec::new());
+    let clustering = Door::decide(requests.clustering.paused, entries.pause.clustering.is_some(), running);
+    let epoch = entries.claim.as_ref().map_or(0, |claim| claim.epoch);
+    Gate::new(resources, clustering).in_epoch(epoch)
+}
+
+/// The intent that has to be announced before a step, if it cannot be undone.
+pub fn intent_of<A: Action>(step: &Step<A>, now: Timestamp) -> Option<Intent> {
+    let (act, target, uid) = match &step.act {
+        Act::Member(action) if action.irreversible() => (action.name(), action.target().to_owned(), action.target_uid()),
+        Act::Delete { object, uid, .. } => (DELETE, object.name.clone(), uid.as_str()),
+        Act::SetReplicas { object, uid, from, to, .. } if to < from => (SCALE_IN, object.name.clone(), uid.as_str()),
+        _ => return None,
+    };
+    let reason = format!("{step}: {}", step.reason);
+    Some(Intent {
+        act: act.to_owned(),
+        target,
+        uid: uid.to_owned(),
+        announced: whole_seconds(now),
+        reason,
+        ..Intent::default()
+    })
+}
+
+/// An announced intent that this release does not know: only the one that announced it can tell what it means.
+pub fn unknown_intent<K: Kind>(entries: &LogbookSpec) -> Option<&Intent> {
+    entries.intents.iter().find(|it| !K::INTENTS.contains(&it.act.as_str()) && it.act != DELETE && it.act != SCALE_IN)
+}
+
+/// What a pass itself adds to the memory.
+pub fn note_pass<K: Kind>(
+    observed: &Observed<'_, K>,
+    me: &Identity,
+    plan: &Plan<K::Action>,
+    gate: &Gate,
+    parted: &Parted<K::Action>,
+    entries: &mut LogbookSpec,
+) {
+    note_pauses(observed, gate, entries);
+    if parted.held.is_empty() && !K::is_invalid(observed) {
+        entries.acted_generation = observed.resource.meta().generation;
+    }
+    note_plan(observed, plan, parted, entries);
+    settle(observed.children, plan, me, entries);
+    for intent in parted.go.iter().filter_map(|step| intent_of(step, observed.now)) {
+        if !entries.intents.iter().any(|it| (&it.act, &it.uid) == (&intent.act, &intent.uid)) {
+            entries.intents.push(intent);
+        }
+    }
+}
+
+fn note_pauses<K: Kind>(observed: &Observed<'_, K>, gate: &Gate, entries: &mut LogbookSpec) {
+    let requests = K::pause(observed.resource);
+    let acknowledge = |lane: Lane, record: &mut Option<PauseRecord>| {
+        let reason = &requests.lane(lane).reason;
+        match (gate.door(lane), record) {
+            (Door::Closed, record @ None) => {
+                *record = Some(PauseRecord {
+                    acknowledged: whole_seconds(observed.now),
+                    reason: reason.clone(),
+                    ..PauseRecord::default()
+                });
+            }
+            (Door::Closed, Some(record)) => record.reason.clone_from(reason),
+            _ => {}
+        }
+    };
+    acknowledge(Lane::Resources, &mut entries.pause.resources);
+    acknowledge(Lane::Clustering, &mut entries.pause.clustering);
+}
+
+fn note_plan<K: Kind>(
+    observed: &Observed<'_, K>,
+    plan: &Plan<K::Action>,
+    parted: &Parted<K::Action>,
+    entries: &mut LogbookSpec,
+) {
+    let held: Vec<PlannedStep> = parted.held.iter().map(planned).collect();
+    // Operations run for a while; objects are written in this very pass, and telling of them would be one more write.
+    let running = |action: &K::Action| RunningStep { step: action.to_string(), percent: None };
+    // What goes on by itself is in the status; here is what waits for a person.
+    let stalled = plan.waiting.iter().filter(|waiting| waiting.stalled);
+    let next: Vec<PlannedStep> = stalled
+        .map(|it| PlannedStep { lane: String::new(), step: it.message.clone(), reason: it.reason.to_string() })
+        .collect();
+    entries.summary = Summary {
+        held: u16::try_from(held.len()).unwrap_or(u16::MAX),
+        next: held.iter().chain(&next).next().map(|step| step.step.clone()).unwrap_or_default(),
+    };
+    entries.plan = PlannedSteps { next, held, running: observed.running.iter().map(running).collect() };
+}
+
+/// Ends intents about objects by what is observed. Those about members are the kind's to end.
+fn settle<A: Action>(children: &Children, plan: &Plan<A>, me: &Identity, entries: &mut LogbookSpec) {
+    let mut ended = Vec::new();
+    entries.intents.retain(|intent| {
+        let planned =
+            plan.steps.iter().any(|step| intent_of(step, intent.announced).is_some_and(|it| same_target(&it, intent)));
+        let outcome = match intent.act.as_str() {
+            DELETE if !children.pods.values().any(|pod| pod.meta.uid == intent.uid && !pod.meta.deleting) => Some("Done"),
+            SCALE_IN | DELETE if planned => None,
+            // Made smaller, or not wanted any more: which of the two, the size tells whoever reads.
+            SCALE_IN => Some("Done"),
+            DELETE => Some("Withdrawn"),
+            _ => None,
+        };
+        if let Some(outcome) = outcome {
+            ended.push(done(intent, me, outcome));
+        }
+        outcome.is_none()
+    });
+    entries.acts.extend(ended);
+    let surplus = entries.acts.len().saturating_sub(KEPT_ACTS);
+    entries.acts.drain(..surplus);
+}
+
+/// Records the intents about members that observation ended since.
+pub fn record_ended(before: &[Intent], me: &Identity, entries: &mut LogbookSpec) {
+    for intent in before.iter().filter(|it| !entries.intents.iter().any(|still| same_target(still, it))) {
+        entries.acts.push(done(intent, me, "Done"));
+    }
+}
+
+fn same_target(one: &Intent, other: &Intent) -> bool {
+    (&one.act, &one.uid) == (&other.act, &other.uid)
+}
+
+/// The record of an intent that ended.
+fn done(intent: &Intent, me: &Identity, outcome: &str) -> Deed {
+    let Intent { act, target, uid, announced, reason, .. } = intent.clone();
+    Deed { act, target, uid, announced, reason, by: me.signature(), outcome: outcome.to_owned(), ..Deed::default() }
+}
+
+/// Whether two entries differ in nothing that a step may rest upon.
+pub fn same_duty(stored: &LogbookSpec, entries: &LogbookSpec) -> bool {
+    let mut like = stored.clone();
+    like.acted_generation = entries.acted_generation;
+    like.plan = entries.plan.clone();
+    like.summary = entries.summary.clone();
+    like.acts.clone_from(&entries.acts);
+    like.own_uid.clone_from(&entries.own_uid);
+    like == *entries
+}
+
+/// Counts the edition up when what steps rest upon changed. Intents about objects are left out: the objects themselves tell.
+pub fn count_edition(stored: Option<&LogbookSpec>, children: &Children, entries: &mut LogbookSpec) {
+    let of_members = |spec: &LogbookSpec| -> Vec<Intent> {
+        spec.intents.iter().filter(|it| it.act != DELETE && it.act != SCALE_IN).cloned().collect()
+    };
+    let same = stored.is_some_and(|stored| {
+        stored.counts == entries.counts
+            && stored.histories == entries.histories
+            && stored.overrides == entries.overrides
+            && of_members(stored) == of_members(entries)
+    });
+    let newest = stored.map_or(0, |stored| stored.edition).max(noted_edition(children));
+    entries.edition = if same { newest } else { newest + 1 };
+}
+
+/// Whether there is data, so that an old copy of the logbook could do harm.
+pub fn speaks_of_data(entries: &LogbookSpec) -> bool {
+    entries.counts.restore > 0 || !entries.histories.is_empty()
+}
+
+fn planned<A: Action>(step: &Step<A>) -> PlannedStep {
+    let lane = step.lane().map_or_else(String::new, |lane| lane.to_string());
+    PlannedStep { lane, step: step.to_string(), reason: step.reason.clone() }
+}
+
+/// Stored times are in seconds; a finer one would differ from what comes back.
+fn whole_seconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}

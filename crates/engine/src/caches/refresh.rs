@@ -1,0 +1,56 @@
+//! A fresh look at one cluster: what another release did last may not have reached our watches yet.
+
+use std::collections::BTreeMap;
+
+use kube::Api;
+use kube::api::ListParams;
+use windlass_api::Logbook;
+use windlass_core::kind::KIND_LABEL;
+use windlass_core::labels;
+
+use super::slim::{Child, Claim, DisruptionBudget, Pod, Service, StatefulSet};
+use super::{Caches, Key, version};
+use crate::calls::{CallError, Calls};
+
+/// Lists everything of a cluster and takes it into the caches.
+pub(crate) async fn refresh(calls: &Calls, caches: &Caches, key: &Key) -> Result<(), CallError> {
+    children::<StatefulSet>(calls, caches, key).await?;
+    children::<Pod>(calls, caches, key).await?;
+    children::<Claim>(calls, caches, key).await?;
+    children::<Service>(calls, caches, key).await?;
+    children::<DisruptionBudget>(calls, caches, key).await?;
+    let name = key.logbook_name();
+    let read = |client| {
+        let (api, name) = (Api::<Logbook>::namespaced(client, &key.namespace), name.clone());
+        async move { api.get_opt(&name).await }
+    };
+    if let Some(logbook) = calls.send(|| format!("read logbook {name:?} of {key}"), read).await? {
+        caches.put_logbook(logbook);
+    }
+    Ok(())
+}
+
+async fn children<C: Child>(calls: &Calls, caches: &Caches, key: &Key) -> Result<(), CallError> {
+    let labels = format!(
+        "{}={},{}={},{KIND_LABEL}={}",
+        labels::MANAGED_BY,
+        labels::MANAGED_BY_WINDLASS,
+        labels::INSTANCE,
+        key.name,
+        key.kind
+    );
+    let list = |client| {
+        let (api, parameters) = (Api::<C>::namespaced(client, &key.namespace), ListParams::default().labels(&labels));
+        async move { api.list(&parameters).await }
+    };
+    let listed = calls.send(|| format!("list {} of {key}", C::plural(&())), list).await?;
+    let newest = version(listed.metadata.resource_version.as_deref().unwrap_or_default());
+    let mut all = BTreeMap::new();
+    for child in listed.items {
+        let meta = child.meta();
+        all.insert(meta.name.clone().unwrap_or_default(), meta.uid.clone().unwrap_or_default());
+        caches.put(child);
+    }
+    caches.retain_of::<C>(key, &all, newest);
+    Ok(())
+}

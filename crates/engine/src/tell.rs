@@ -1,0 +1,98 @@
+//! Tells what came of a pass: status, Events, warnings, each only when there is something new.
+
+use std::time::Duration;
+
+use kube::Resource as _;
+use tokio::time::Instant;
+use windlass_clients::members::Members;
+use windlass_core::kind::{Kind, Observed, Report};
+use windlass_core::outcome::Outcome;
+use windlass_core::plan::Plan;
+use windlass_core::step::Step;
+
+use crate::actor::Actor;
+use crate::status::{self, Committed, Urgency};
+
+/// The least time between two writes of status that only change details.
+const STATUS_PAUSE: Duration = Duration::from_secs(1);
+/// How long after its start an operator keeps a stored status rather than tell that it knows nothing yet.
+const BLINDNESS: Duration = Duration::from_secs(15);
+
+/// What came of telling.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// The stored status is the computed one.
+    Stored,
+    /// Details wait this long.
+    Later(Duration),
+}
+
+impl<K: Kind, M: Members<K>> Actor<K, M> {
+    /// Commits the status. Details that moved right after another write wait a moment, together with those that follow.
+    pub(crate) async fn tell(&mut self, observed: &Observed<'_, K>, report: &Report<'_, K::Action>) -> Result<Told, ()> {
+        let status = K::status(observed, report);
+        let since = self.told.map_or(STATUS_PAUSE, |told| told.elapsed());
+        let stored = K::stored_status(observed.resource).is_some();
+        if stored && self.told.is_none() && self.born.elapsed() < BLINDNESS && K::is_blind(observed) {
+            return Ok(Told::Later(STATUS_PAUSE));
+        }
+        match status::urgency::<K>(observed.resource, &status) {
+            Urgency::None => return Ok(Told::Stored),
+            Urgency::Details if since < STATUS_PAUSE => return Ok(Told::Later(STATUS_PAUSE.saturating_sub(since))),
+            Urgency::Details | Urgency::Now => {}
+        }
+        let outcome = match status::commit::<K>(&self.shared.calls, observed.resource, &status).await {
+            Ok(Committed::Written(fresh)) => {
+                self.told = Some(Instant::now());
+                self.shared.clusters.put(&self.key, *fresh);
+                "Done"
+            }
+            Ok(Committed::Outdated(fresh)) => {
+                self.shared.clusters.put(&self.key, *fresh);
+                "Outdated"
+            }
+            Ok(Committed::Gone) => "Gone",
+            Err(error) => {
+                tracing::warn!(cluster = %self.key, %error, "status not written");
+                "Failed"
+            }
+        };
+        self.shared.metrics.status_write(K::NAME, outcome);
+        if outcome == "Done" { Ok(Told::Stored) } else { Err(()) }
+    }
+
+    pub(crate) fn tell_step(&self, resource: &K::Resource, step: &Step<K::Action>, outcome: &Outcome) {
+        let about = resource.object_ref(&());
+        match outcome {
+            Outcome::Failed { why } | Outcome::Foreign { why } => {
+                tracing::error!(cluster = %self.key, %step, why, "step refused");
+                self.shared.events.warning(&about, "StepFailed", format!("{step}: {why}"));
+            }
+            Outcome::Retry { why, .. } => tracing::warn!(cluster = %self.key, %step, why, "step is tried again"),
+            Outcome::Waiting { .. } | Outcome::Done { changed: true } => {
+                tracing::info!(cluster = %self.key, %step, reason = step.reason, "step taken");
+                // That an object was made shows in the object itself.
+                if step.reason != "it does not exist" {
+                    self.shared.events.normal(&about, step.name(), format!("{step}: {}", step.reason));
+                }
+            }
+            Outcome::Done { changed: false } => {}
+        }
+    }
+
+    /// Tells once that something waits for a person.
+    pub(crate) fn warn(&mut self, resource: &K::Resource, plan: &Plan<K::Action>, taken: &[(Step<K::Action>, Outcome)]) {
+        let failed = taken.iter().any(|(_, outcome)| matches!(outcome, Outcome::Failed { .. } | Outcome::Foreign { .. }));
+        let stalled = plan.waiting.iter().find(|waiting| waiting.stalled);
+        let said = stalled.map(|waiting| waiting.message.clone());
+        if let Some(waiting) = stalled
+            && said != self.warned
+        {
+            tracing::warn!(cluster = %self.key, reason = %waiting.reason, "stalled: {}", waiting.message);
+            self.shared.events.warning(&resource.object_ref(&()), waiting.reason.as_str(), waiting.message.clone());
+        }
+        if !failed {
+            self.warned = said;
+        }
+    }
+}
