@@ -118,7 +118,7 @@ impl<W: World> Members<W::Kind> for Reach<W> {
             return std::future::pending().await;
         }
         stage.accuse(stage.judge.action(&stage.server.store(), &action));
-        let epoch = epoch_of(permit);
+        let epoch = permit.epoch();
         match stage.director.number(format!("hook {action}"), true) {
             None => stage.world.begin(epoch, action).await,
             Some(Blow::Crash(moment)) => {
@@ -140,9 +140,4 @@ impl<W: World> Members<W::Kind> for Reach<W> {
             Some(Blow::Fault(Fault::LostBefore | Fault::Hang | Fault::Code(_))) => W::lost(action),
         }
     }
-}
-
-/// Which epoch of the claim a permit is of.
-fn epoch_of(_permit: &Permit<Clustering>) -> u64 {
-    0
 }

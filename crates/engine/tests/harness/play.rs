@@ -184,7 +184,7 @@ impl<W: World> Play<'_, W> {
             if let Some(past) = past {
                 line.hold_view_at(past);
             }
-            start(&life, &line, &metrics, base);
+            start(&life, &line, &metrics, base, self.lines.len());
             let curtain = self.watch(&life, &line, since).await;
             self.base = base + since.elapsed();
             curtain
@@ -287,10 +287,13 @@ fn shortened(wish: &Wish) -> String {
     format!("{wish:?}").chars().take(160).collect()
 }
 
-/// Starts a controller at this time.
-fn start<W: World>(life: &Arc<Life<W>>, line: &Line, metrics: &Arc<Metrics>, time: Duration) {
+/// Starts a controller at this time. Each is another process of the same release.
+fn start<W: World>(life: &Arc<Life<W>>, line: &Line, metrics: &Arc<Metrics>, time: Duration, number: usize) {
     let start = Timestamp::from_second(FIRST_DAY).unwrap() + SignedDuration::try_from(time).unwrap();
-    let settings = Settings { clock: Clock::Counted { start, since: Instant::now() }, ..Settings::default() };
+    let mut settings = Settings { clock: Clock::Counted { start, since: Instant::now() }, ..Settings::default() };
+    settings.identity.release = "ops/windlass".into();
+    // A time is not enough: two may begin at the same one.
+    settings.identity.holder = format!("process-{}-{number}", time.as_millis());
     let (calls, metrics, members) = (Calls::new(line.client()), Arc::clone(metrics), Reach(Arc::clone(life)));
     tokio::spawn(async move {
         let mut controller = Controller::start(calls, metrics, settings, CancellationToken::new());

@@ -8,7 +8,6 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
-use windlass_api::{Logbook, ReplicatedStatefulSet};
 use windlass_kinds::replicated::Replicated;
 use windlass_kinds::replicated::facts::{Fact, Of};
 use windlass_kinds::replicated::hooks::{About, Deed, Exec, ExecEnd, HookRun, Question};
@@ -194,7 +193,9 @@ impl World for Harbour {
     const CLUSTER: &'static str = "harbour";
 
     fn new(server: &FakeApiServer) -> Self {
-        server.register::<ReplicatedStatefulSet>().register::<Logbook>();
+        for definition in windlass_api::custom_resource_definitions() {
+            server.register_crd(&definition);
+        }
         Self { server: server.clone(), inner: Arc::default() }
     }
 
