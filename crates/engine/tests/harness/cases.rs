@@ -91,19 +91,19 @@ pub fn singles<W>(scenario: &str, plain: &Ended<W>, last: u64) -> Vec<Case> {
 }
 
 /// Two single perturbations in one run, by the number of a draw.
-pub fn pair(scenario: &str, singles: &[Case], draw: u64) -> Case {
+pub fn pair(scenario: &str, singles: &[Case], draw: u64) -> Option<Case> {
     let mut dice = draw.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut roll = |bound: usize| {
         dice = (dice ^ (dice >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9).wrapping_add(0x94d0_49bb_1331_11eb);
         usize::try_from((dice >> 33) % u64::try_from(bound.max(1)).unwrap()).unwrap()
     };
     let fit: Vec<&Case> = singles.iter().filter(|case| !case.from_end).collect();
-    let (one, other) = (fit[roll(fit.len())], fit[roll(fit.len())]);
-    Case {
+    let (one, other) = (fit.get(roll(fit.len()))?, fit.get(roll(fit.len()))?);
+    Some(Case {
         sort: Sort::Pair,
         name: format!("{scenario}/pair/{draw}"),
         from_end: false,
         strikes: one.strikes.iter().chain(&other.strikes).cloned().collect(),
         past: one.past.or(other.past),
-    }
+    })
 }

@@ -200,11 +200,6 @@ impl Director {
         self.lock().trace.clone()
     }
 
-    /// Whether every perturbation took place.
-    pub fn is_done(&self) -> bool {
-        self.lock().strikes.is_empty()
-    }
-
     /// Whether an event was perturbed, so that its aftermath has to be awaited. Asked once.
     pub fn take_struck_event(&self) -> bool {
         std::mem::take(&mut self.lock().struck_event)

@@ -22,7 +22,7 @@ use super::kit::{NAMESPACE, Scene, Step, Wish, World};
 use super::members::{Backstage, Life, Reach};
 
 /// A cluster is at rest when nothing moved for this long.
-const REST: Duration = Duration::from_secs(25);
+const REST: Duration = Duration::from_secs(20);
 /// A fresh controller is left alone for this long before the script begins.
 const SETTLE: Duration = Duration::from_secs(10);
 /// A cluster that is not where it should be, and does not move for this long, is stuck.
@@ -82,8 +82,6 @@ pub struct Ended<W> {
     pub digest: Value,
     /// The revision at which the script began.
     pub begun: u64,
-    /// Whether every perturbation took place.
-    pub struck: bool,
     pub end: Snapshot<W>,
 }
 
@@ -166,7 +164,6 @@ impl<W: World> Play<'_, W> {
             breaches: stage.breaches.lock().unwrap().clone(),
             digest: digest(&server, &world),
             begun: self.begun,
-            struck: stage.director.is_done(),
             end: Snapshot { server, world, kubernetes: self.kubernetes, time: self.base },
         }
     }
@@ -185,7 +182,7 @@ impl<W: World> Play<'_, W> {
                 line.hold_view_at(past);
             }
             start(&life, &line, &metrics, base, self.lines.len());
-            let curtain = self.watch(&life, &line, since).await;
+            let curtain = self.watch(&life, &line, since, past).await;
             self.base = base + since.elapsed();
             curtain
         });
@@ -197,7 +194,7 @@ impl<W: World> Play<'_, W> {
     }
 
     /// Lets time pass until the controller dies or everything is at rest.
-    async fn watch(&mut self, life: &Life<W>, line: &Line, since: Instant) -> Curtain {
+    async fn watch(&mut self, life: &Life<W>, line: &Line, since: Instant, past: Option<u64>) -> Curtain {
         let base = self.base;
         let client = self.stage.server.client();
         let (mut moved, mut calls) = (since, 0);
@@ -208,7 +205,7 @@ impl<W: World> Play<'_, W> {
             if happened || count != calls || self.stage.world.is_busy() {
                 (moved, calls) = (Instant::now(), count);
             }
-            if since.elapsed() > PAST {
+            if past.is_some() && since.elapsed() > PAST {
                 line.release_view();
             }
             if self.stage.director.take_struck_event() {
@@ -225,7 +222,8 @@ impl<W: World> Play<'_, W> {
             }
             let still = moved.elapsed();
             let complete = self.settled && self.taken == self.part.script.len() && now > self.aftermath;
-            if still > REST && complete && since.elapsed() > PAST + REST && (self.part.goal)(&self.scene()) {
+            let shown = past.is_none() || since.elapsed() > PAST + REST;
+            if still > REST && complete && shown && (self.part.goal)(&self.scene()) {
                 if !self.deliver_late() {
                     return Curtain::AtRest;
                 }

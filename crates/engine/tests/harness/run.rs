@@ -20,12 +20,21 @@ const TOLD: usize = 5;
 
 /// What is run.
 pub struct Choice {
-    /// Which sorts; all when empty.
+    /// Which sorts.
     pub sorts: Vec<Sort>,
+    /// Of those that are not crashes, one in so many.
+    pub thinned: usize,
     /// How many pairs of perturbations are drawn for each scenario.
     pub pairs: u64,
     /// Whether the scenarios of the campaigns are played as well.
     pub long: bool,
+}
+
+impl Choice {
+    fn takes(&self, index: usize, case: &Case) -> bool {
+        let sorted = case.sort == Sort::Pair || self.sorts.contains(&case.sort);
+        sorted && (matches!(case.sort, Sort::Crash | Sort::Pair) || index.is_multiple_of(self.thinned))
+    }
 }
 
 /// A scenario, played without perturbations.
@@ -67,8 +76,8 @@ fn prepare<W: World>(scenario: Scenario<W>, choice: &Choice) -> Result<Prepared<
         return Err(made.breaches.into_iter().chain(plain.breaches).collect());
     }
     let mut cases = singles(scenario.name, &plain, plain.end.revision());
-    let pairs: Vec<Case> = (0..choice.pairs).map(|draw| pair(scenario.name, &cases, draw)).collect();
-    cases.extend(pairs);
+    let drawn: Vec<Case> = cases.iter().filter(|case| choice.sorts.contains(&case.sort)).cloned().collect();
+    cases.extend((0..choice.pairs).filter_map(|draw| pair(scenario.name, &drawn, draw)));
     Ok(Prepared { scenario, start: made.end, plain, cases })
 }
 
@@ -128,13 +137,18 @@ pub fn run<W: World>(choice: &Choice) -> Outcome {
     }
     let chosen: Vec<(&Prepared<W>, &Case)> = ready
         .iter()
-        .flat_map(|scenario| scenario.cases.iter().map(move |case| (scenario, case)))
-        .filter(|(_, case)| choice.sorts.is_empty() || choice.sorts.contains(&case.sort) || wanted.is_some())
-        .filter(|(_, case)| wanted.as_deref().is_none_or(|wanted| case.name == wanted || case.name.starts_with(&format!("{wanted}/"))))
+        .flat_map(|scenario| scenario.cases.iter().enumerate().map(move |(index, case)| (scenario, index, case)))
+        .filter(|(_, index, case)| match wanted.as_deref() {
+            Some(wanted) => case.name == wanted || case.name.starts_with(&format!("{wanted}/")),
+            None => choice.takes(*index, case),
+        })
+        .map(|(scenario, _, case)| (scenario, case))
         .collect();
     let results = in_parallel(&chosen, |(scenario, case)| {
         let breaches = scenario.run(case);
-        if wanted.as_deref() == Some(case.name.as_str()) { scenario.run_whole(case).print() }
+        if wanted.as_deref() == Some(case.name.as_str()) {
+            println!("{}", scenario.run_whole(case).trace.join("\n"));
+        }
         breaches
     });
     outcome.tell(&ready, &chosen, &results);
@@ -162,10 +176,6 @@ fn in_parallel<T: Sync, R: Send>(pieces: &[T], work: impl Fn(&T) -> R + Sync) ->
 }
 
 impl Failed {
-    fn print(&self) {
-        println!("{}", self.trace.join("\n"));
-    }
-
     fn text(&self, plain: &[String]) -> String {
         let mut text = format!("\ncase {}\n  what is wrong:\n", self.name);
         for breach in &self.breaches {

@@ -148,6 +148,9 @@ impl State {
         let (namespace, name) = (crate::object::meta(old, "namespace"), crate::object::meta(old, "name"));
         let mut new = (**old).clone();
         change(&mut new);
+        if new == **old {
+            return false;
+        }
         let before = self.history.revision();
         let request = self.world_request(plural, namespace, name, subresource);
         let written = request.and_then(|request| self.finish_update(&request, old, new, true));

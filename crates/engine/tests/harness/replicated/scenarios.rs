@@ -25,7 +25,7 @@ fn cluster(replicas: u16) -> Value {
         "metadata": { "name": Harbour::CLUSTER, "namespace": NAMESPACE, "labels": { "team": "harbour" } },
         "spec": {
             "replicas": replicas,
-            "reconcileInterval": "5s",
+            "reconcileInterval": "10s",
             "servicePorts": [{ "name": "main", "port": 3306 }],
             "pod": {
                 "containers": [{ "name": "app", "image": "app:1" }],
