@@ -1,9 +1,8 @@
-//! A Kubernetes that can be spoken to through kubectl: the lab, or one of the user's own.
+//! A Kubernetes that can be spoken to through kubectl and helm: the lab, or one of the user's own.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
@@ -16,16 +15,19 @@ const FIELD_MANAGER: &str = "windlass-xtask";
 /// How much of the operator's log is worth showing.
 const SHOWN_LOG_LINES: &str = "--tail=60";
 
-/// Where kubectl is, and which cluster it is to talk to.
+/// Where kubectl is, and which cluster it and helm are to talk to.
 pub(crate) struct Cluster {
     kubectl: PathBuf,
     target: [OsString; 2],
+    /// The same in the words of helm.
+    helm_target: [OsString; 2],
 }
 
 impl Cluster {
     /// The lab, as its administrator.
     pub(crate) fn of_lab(lab: &Lab) -> Self {
-        Self { kubectl: lab.bin_dir().join("kubectl"), target: ["--kubeconfig".into(), lab.kubeconfig().into()] }
+        let target = ["--kubeconfig".into(), lab.kubeconfig().into()];
+        Self { kubectl: lab.bin_dir().join("kubectl"), helm_target: target.clone(), target }
     }
 
     /// A cluster of the user's kubeconfig.
@@ -35,7 +37,7 @@ impl Cluster {
             .map(|directory| directory.join("kubectl"))
             .find(|candidate| candidate.is_file())
             .context("there is no kubectl on PATH: install it, or leave --context away and let the lab bring its own")?;
-        Ok(Self { kubectl, target: ["--context".into(), name.into()] })
+        Ok(Self { kubectl, target: ["--context".into(), name.into()], helm_target: ["--kube-context".into(), name.into()] })
     }
 
     /// Runs kubectl and returns what it printed.
@@ -59,17 +61,11 @@ impl Cluster {
         serde_json::from_str(&text).with_context(|| format!("{resource} {name} cannot be read"))
     }
 
-    /// Waits until a Deployment runs as it is written.
-    pub(crate) async fn wait_for_deployment(&self, namespace: &str, name: &str, limit: Duration) -> Result<()> {
-        let timeout = format!("--timeout={}s", limit.as_secs());
-        let deployment = format!("deployment/{name}");
-        let rollout = self.kubectl(&["rollout", "status", &deployment, "--namespace", namespace, &timeout]).await;
-        if rollout.is_err() {
-            let pods = self.kubectl(&["get", "pods,events", "--namespace", namespace]).await;
-            eprintln!("{}", pods.unwrap_or_default());
-            eprintln!("{}", self.log_tail(namespace, name).await);
-        }
-        rollout.map(drop)
+    /// Prints what somebody needs who looks at a Deployment that does not start.
+    pub(crate) async fn explain(&self, namespace: &str, deployment: &str) {
+        let pods = self.kubectl(&["get", "pods,events", "--namespace", namespace]).await;
+        eprintln!("{}", pods.unwrap_or_default());
+        eprintln!("{}", self.log_tail(namespace, deployment).await);
     }
 
     /// The end of a Deployment's log, or why it cannot be had.
@@ -80,25 +76,35 @@ impl Cluster {
     }
 
     /// As [`Cluster::kubectl`], with something to read from standard input.
-    pub(crate) async fn kubectl_with(&self, arguments: &[&str], input: Option<&str>) -> Result<String> {
-        let shown = format!("kubectl {}", arguments.join(" "));
-        let mut child = Command::new(&self.kubectl)
-            .args(&self.target)
-            .args(arguments)
-            .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .with_context(|| format!("cannot run {}", self.kubectl.display()))?;
-        if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
-            // When kubectl ended early, what it says about it is worth more than the broken pipe.
-            let _ended = stdin.write_all(input.as_bytes()).await;
-        }
-        let output = child.wait_with_output().await?;
-        if !output.status.success() {
-            bail!("`{shown}` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    async fn kubectl_with(&self, arguments: &[&str], input: Option<&str>) -> Result<String> {
+        run(&self.kubectl, &self.target, arguments, input).await
     }
+
+    /// Runs helm with values to read from standard input.
+    pub(crate) async fn helm(&self, helm: &Path, arguments: &[&str], values: &Value) -> Result<String> {
+        let arguments = [arguments, &["--values", "-"]].concat();
+        run(helm, &self.helm_target, &arguments, Some(&values.to_string())).await
+    }
+}
+
+async fn run(program: &Path, target: &[OsString], arguments: &[&str], input: Option<&str>) -> Result<String> {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    let mut child = Command::new(program)
+        .args(target)
+        .args(arguments)
+        .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .with_context(|| format!("cannot run {}", program.display()))?;
+    if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
+        // When it ended early, what it says about it is worth more than the broken pipe.
+        let _ended = stdin.write_all(input.as_bytes()).await;
+    }
+    let output = child.wait_with_output().await?;
+    if !output.status.success() {
+        bail!("`{name} {}` failed: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

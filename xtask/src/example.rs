@@ -104,19 +104,21 @@ impl Example {
         }
     }
 
-    /// What a person may want to type next; `kubectl` is how that is called here.
-    pub(crate) fn next_steps(self, kubectl: &str) -> String {
+    /// What a person may want to type next; `kubectl` is how that is called here, with these options after the verb.
+    pub(crate) fn next_steps(self, kubectl: &str, options: &str) -> String {
         match self {
             Self::Galera => format!(
                 "\
 Try next:
-  {kubectl} get rss,pods,services -n galera
-  {kubectl} describe rss galera -n galera
-  {kubectl} get logbook -n galera -o yaml                       # what Windlass remembers and would do next
-  {kubectl} scale rss galera -n galera --replicas=5             # then watch: get rss -n galera -w
-  {kubectl} patch rss galera -n galera --type=merge -p '{{\"spec\":{{\"paused\":true}}}}'
-  {kubectl} exec -n galera rss-galera-0 -- mariadb -S /run/mysqld/mysqld.sock -u mysql -e \"show status like 'wsrep_cluster_size'\"
-  {kubectl} logs -n windlass-system deployment/windlass -f"
+  {kubectl} windlass list -A{options}
+  {kubectl} windlass status rss/galera -n galera{options}
+  {kubectl} windlass scale rss/galera -n galera --replicas=5{options}
+  {kubectl} windlass pause rss/galera -n galera --reason='a look inside'{options}
+  {kubectl} windlass plan rss/galera -n galera{options}             # while paused: what will happen on resume
+  {kubectl} windlass resume rss/galera -n galera{options}
+  {kubectl} get rss,pods,services -n galera{options}
+  {kubectl} exec -n galera rss-galera-0{options} -- mariadb -S /run/mysqld/mysqld.sock -u mysql -e \"show status like 'wsrep_cluster_size'\"
+  {kubectl} logs -n windlass-system deployment/windlass -f{options}"
             ),
         }
     }

@@ -1,18 +1,18 @@
 //! `cargo xtask gen`: the files that are written from the code, and the check that they were.
 
+mod charts;
 mod difference;
 mod help;
-mod manifest;
+mod permissions;
+mod plugin;
 mod reference;
 
-use std::fmt::Write as _;
+use std::borrow::Cow;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
 use crate::cargo;
-
-pub(crate) use manifest::manifest;
 
 /// The command that writes the files, as their first lines name it.
 const COMMAND: &str = "cargo xtask gen";
@@ -27,8 +27,14 @@ pub(crate) struct Options {
 /// A file that is written from the code.
 struct Generated {
     /// Relative to the workspace.
-    path: &'static str,
+    path: Cow<'static, str>,
     content: String,
+}
+
+impl Generated {
+    fn new(path: impl Into<Cow<'static, str>>, content: String) -> Self {
+        Self { path: path.into(), content }
+    }
 }
 
 pub(crate) async fn run(options: &Options) -> Result<()> {
@@ -40,10 +46,10 @@ pub(crate) async fn check() -> Result<()> {
     let files = files().await?;
     let mut wrong = Vec::new();
     for file in &files {
-        let on_disk = std::fs::read_to_string(cargo::root().join(file.path)).unwrap_or_default();
+        let on_disk = std::fs::read_to_string(cargo::root().join(&*file.path)).unwrap_or_default();
         if on_disk != file.content {
-            println!("{}", difference::between(file.path, &on_disk, &file.content));
-            wrong.push(file.path);
+            println!("{}", difference::between(&file.path, &on_disk, &file.content));
+            wrong.push(&*file.path);
         }
     }
     if !wrong.is_empty() {
@@ -55,7 +61,7 @@ pub(crate) async fn check() -> Result<()> {
 
 fn write(files: &[Generated]) -> Result<()> {
     for file in files {
-        let path = cargo::root().join(file.path);
+        let path = cargo::root().join(&*file.path);
         if std::fs::read_to_string(&path).is_ok_and(|on_disk| on_disk == file.content) {
             println!("unchanged  {}", file.path);
             continue;
@@ -70,44 +76,13 @@ fn write(files: &[Generated]) -> Result<()> {
 }
 
 async fn files() -> Result<Vec<Generated>> {
-    Ok(vec![
-        Generated { path: "deploy/crds.yaml", content: definitions()? },
-        Generated { path: "deploy/windlass.yaml", content: manifest() },
-        Generated { path: "docs/reference/replicatedstatefulset.md", content: reference::replicated_stateful_set()? },
-        Generated { path: "docs/reference/logbook.md", content: reference::logbook()? },
-        Generated { path: "docs/reference/permissions.md", content: manifest::permissions() },
-        Generated { path: "docs/reference/windlass.md", content: help::windlass().await? },
-    ])
-}
-
-/// All custom resource definitions, as one stream.
-fn definitions() -> Result<String> {
-    let mut text = format!("# Written by `{COMMAND}` from crates/api. Do not edit.\n");
-    for definition in windlass_api::custom_resource_definitions() {
-        let _ = writeln!(text, "---\n{}", serde_saphyr::to_string(&definition)?.trim_end());
-    }
-    Ok(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::Value;
-
-    use super::*;
-
-    #[test]
-    fn the_definitions_are_read_back_as_they_were() {
-        let text = definitions().unwrap();
-        let read: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
-        let meant: Vec<Value> = windlass_api::custom_resource_definitions()
-            .iter()
-            .map(|definition| serde_json::to_value(definition).unwrap())
-            .collect();
-        assert_eq!(read.len(), meant.len());
-        for (read, meant) in read.iter().zip(&meant) {
-            assert_eq!(read["metadata"], meant["metadata"]);
-            assert_eq!(read["spec"]["names"], meant["spec"]["names"]);
-        }
-        assert!(text.ends_with('\n') && !text.ends_with("\n\n"));
-    }
+    let mut files = charts::files()?;
+    files.extend([
+        Generated::new("docs/reference/replicatedstatefulset.md", reference::replicated_stateful_set()?),
+        Generated::new("docs/reference/logbook.md", reference::logbook()?),
+        Generated::new("docs/reference/permissions.md", permissions::page()),
+        Generated::new("docs/reference/windlass.md", help::windlass().await?),
+        Generated::new("docs/reference/kubectl-windlass.md", plugin::kubectl_windlass()?),
+    ]);
+    Ok(files)
 }

@@ -1,9 +1,9 @@
-//! Putting Windlass into a cluster: the image, the definitions, the manifest of `deploy/`.
+//! Putting Windlass into a cluster: the image, then both charts, by helm.
 
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use windlass_lab::image::{BinaryImage, from_binary};
 use windlass_lab::{Lab, Progress};
@@ -14,19 +14,25 @@ use crate::report::seconds;
 
 /// Where the operator runs.
 pub(crate) const NAMESPACE: &str = "windlass-system";
-/// The operator's Deployment.
+/// The operator's Deployment, and the release that it is of.
 pub(crate) const DEPLOYMENT: &str = "windlass";
-/// The image that the manifest names.
+/// The release of the custom resource definitions.
+const DEFINITIONS: &str = "windlass-crds";
+/// The image that the chart names.
 pub(crate) const IMAGE: &str = concat!("localhost/windlass:", env!("CARGO_PKG_VERSION"));
+/// The same as a later version; see [`build_rehearsal`].
+const REHEARSAL: &str = concat!("localhost/windlass:", env!("CARGO_PKG_VERSION"), "-rehearsal");
 /// The user that runs it.
 pub(crate) const USER: u32 = 65532;
 /// On the pod template: the program that the image held when it was applied.
 const PROGRAM: &str = "windlass.dev/program";
-const LIMIT: Duration = Duration::from_mins(3);
-const POLL: Duration = Duration::from_millis(200);
+/// How long helm waits until a release is ready, in its own words.
+const LIMIT: &str = "3m";
 
 /// Windlass as an image archive.
 pub(crate) struct Image {
+    /// Its name.
+    reference: &'static str,
     /// The archive.
     pub(crate) archive: PathBuf,
     /// Changes when the program does.
@@ -36,80 +42,70 @@ pub(crate) struct Image {
 /// Builds the program and its image. Cargo tells its progress itself.
 pub(crate) async fn build_image(progress: &Progress) -> Result<Image> {
     progress.note("building windlass as a static program (some minutes when it was never built here)");
+    image_of(IMAGE, &[], progress).await
+}
+
+/// The image of a later version that renders pod templates in another way, for tests of upgrades.
+pub(crate) async fn build_rehearsal(progress: &Progress) -> Result<Image> {
+    image_of(REHEARSAL, &["rehearsal"], progress).await
+}
+
+async fn image_of(reference: &'static str, features: &[&str], progress: &Progress) -> Result<Image> {
     let began = Instant::now();
-    let binary = cargo::build_static_operator().await?;
-    progress.note(&format!("  ok  static windlass ({})", seconds(began.elapsed())));
-    let image = BinaryImage { reference: IMAGE, binary: &binary, path: "/windlass", user: USER, arguments: &[] };
+    let binary = cargo::build_static_operator(features).await?;
+    progress.note(&format!("  ok  static {reference} ({})", seconds(began.elapsed())));
+    let image = BinaryImage { reference, binary: &binary, path: "/windlass", user: USER, arguments: &[] };
     let archive = from_binary(&image).context("cannot make the image of windlass")?;
     let digest = archive.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Image { archive, digest })
+    Ok(Image { reference, archive, digest })
 }
 
 /// Loads an image into the lab.
 pub(crate) async fn load(lab: &Lab, image: &Image, progress: &Progress) -> Result<()> {
-    progress.step(format!("loading {IMAGE}"), lab.load_image(&image.archive)).await
+    progress.step(format!("loading {}", image.reference), lab.load_image(&image.archive)).await
 }
 
-/// Installs what `deploy/` holds and waits until the operator runs. The operator is restarted when its program changed.
+/// Installs both charts and waits until the operator runs. The operator is restarted when its program changed.
 pub(crate) async fn install(cluster: &Cluster, image: &Image, progress: &Progress) -> Result<()> {
-    let definitions = read("deploy/crds.yaml")?;
-    let manifest = with_program(&read("deploy/windlass.yaml")?, &image.digest)?;
+    let helm = windlass_lab::helm(progress).await?;
     progress
         .step("custom resource definitions", async {
-            cluster.apply(&definitions, None).await?;
-            wait_until_served(cluster, &definitions).await
+            cluster.apply(&namespace().to_string(), None).await?;
+            // Whatever applied them before: they are the same for all, and this one is the newest.
+            upgrade(cluster, &helm, DEFINITIONS, &["--take-ownership", "--force-conflicts"], &json!({})).await
         })
         .await?;
     progress
         .step("windlass", async {
-            cluster.apply(&manifest, None).await?;
-            cluster.wait_for_deployment(NAMESPACE, DEPLOYMENT, LIMIT).await
+            let installed = upgrade(cluster, &helm, DEPLOYMENT, &[], &values(&image.digest)).await;
+            if installed.is_err() {
+                cluster.explain(NAMESPACE, DEPLOYMENT).await;
+            }
+            installed
         })
         .await
 }
 
-/// Waits until the API server serves every definition. `kubectl wait` gives up on one that has no conditions yet.
-async fn wait_until_served(cluster: &Cluster, definitions: &str) -> Result<()> {
-    let began = Instant::now();
-    loop {
-        let text = cluster.kubectl_with(&["get", "--output", "json", "--filename", "-"], Some(definitions)).await?;
-        let list: Value = serde_json::from_str(&text).context("the definitions cannot be read")?;
-        let waiting: Vec<&str> = list["items"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter(|it| !is_served(it))
-            .filter_map(|it| it["metadata"]["name"].as_str())
-            .collect();
-        if waiting.is_empty() {
-            return Ok(());
-        }
-        if began.elapsed() > LIMIT {
-            bail!("the API server does not serve {} after {}", waiting.join(", "), seconds(LIMIT));
-        }
-        tokio::time::sleep(POLL).await;
-    }
+/// The operator's namespace, under the strictest Pod Security level.
+fn namespace() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": NAMESPACE, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
+    })
 }
 
-fn is_served(definition: &Value) -> bool {
-    let conditions = definition["status"]["conditions"].as_array();
-    conditions.is_some_and(|all| all.iter().any(|it| it["type"] == "Established" && it["status"] == "True"))
+/// Installs or upgrades a release from the chart of the same name, and waits until it is ready.
+async fn upgrade(cluster: &Cluster, helm: &Path, release: &str, more: &[&str], values: &Value) -> Result<()> {
+    let chart = cargo::root().join("charts").join(release);
+    let chart = chart.to_str().with_context(|| format!("the path {} is no text", chart.display()))?;
+    let arguments = ["upgrade", release, chart, "--install", "--namespace", NAMESPACE, "--wait", "--timeout", LIMIT];
+    cluster.helm(helm, &[&arguments, more].concat(), values).await.map(drop)
 }
 
-fn read(path: &str) -> Result<String> {
-    std::fs::read_to_string(cargo::root().join(path))
-        .with_context(|| format!("cannot read {path}: `cargo xtask gen` writes it"))
-}
-
-/// The manifest, with the program's digest on the pod template: the image's name stays the same when its content changes.
-fn with_program(manifest: &str, digest: &str) -> Result<String> {
-    let mut objects: Vec<Value> = serde_saphyr::from_multiple(manifest).context("deploy/windlass.yaml cannot be read")?;
-    for object in &mut objects {
-        if object["kind"] == "Deployment" {
-            object["spec"]["template"]["metadata"]["annotations"][PROGRAM] = digest.into();
-        }
-    }
-    Ok(json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string())
+/// The chart's values, with the program's digest on the pods: the image's name stays the same when its content changes.
+fn values(digest: &str) -> Value {
+    json!({ "podAnnotations": { PROGRAM: digest } })
 }
 
 #[cfg(test)]
@@ -117,22 +113,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_definition_without_conditions_is_not_served_yet() {
-        assert!(!is_served(&json!({"status": {}})));
-        assert!(!is_served(&json!({"status": {"conditions": [{"type": "Established", "status": "False"}]}})));
-        assert!(is_served(&json!({"status": {"conditions": [{"type": "Established", "status": "True"}]}})));
-    }
-
-    #[test]
     fn another_program_is_another_pod_template() {
-        let manifest = crate::generate::manifest();
-        let template = |digest: &str| {
-            let list: Value = serde_json::from_str(&with_program(&manifest, digest).unwrap()).unwrap();
-            let items = list["items"].as_array().unwrap().clone();
-            items.into_iter().find(|object| object["kind"] == "Deployment").unwrap()["spec"]["template"].clone()
-        };
-        assert_eq!(template("one"), template("one"));
-        assert_ne!(template("one"), template("two"));
-        assert_eq!(template("one")["spec"], template("two")["spec"]);
+        assert_eq!(values("one"), values("one"));
+        assert_ne!(values("one")["podAnnotations"], values("two")["podAnnotations"]);
     }
 }

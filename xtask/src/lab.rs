@@ -43,7 +43,7 @@ enum Action {
     },
     /// Prints the path of the administrator's kubeconfig.
     Kubeconfig,
-    /// Runs a command with KUBECONFIG set and the lab's kubectl on PATH.
+    /// Runs a command with KUBECONFIG set, and with the lab's kubectl and helm and our plugins on PATH.
     Exec {
         /// The command and its arguments.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
@@ -85,7 +85,7 @@ async fn up(lab: &Lab) -> Result<()> {
     lab.up(&Progress::new()).await?;
     println!("the lab {} is up ({})", lab.name(), crate::report::seconds(began.elapsed()));
     println!("export KUBECONFIG={}", lab.kubeconfig().display());
-    println!("export PATH={}:$PATH", lab.bin_dir().display());
+    println!("export PATH={}:{}:$PATH", std::env::join_paths(lab.path())?.display(), crate::plugin::directory()?.display());
     Ok(())
 }
 
@@ -159,7 +159,8 @@ fn exec(lab: &Lab, command: &[String]) -> Result<()> {
         bail!("the lab {} is not up: `cargo xtask lab up --name {0}` starts it", lab.name());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths(std::iter::once(lab.bin_dir()).chain(std::env::split_paths(&path)))?;
+    let ours = lab.path().into_iter().chain([crate::plugin::directory()?]);
+    let path = std::env::join_paths(ours.chain(std::env::split_paths(&path)))?;
     // Searched for on the new PATH, not on ours.
     let found = std::env::split_paths(&path).map(|directory| directory.join(program)).find(|candidate| candidate.is_file());
     let mut command = std::process::Command::new(found.unwrap_or_else(|| program.into()));

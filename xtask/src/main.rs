@@ -12,6 +12,7 @@ mod example;
 mod generate;
 mod install;
 mod lab;
+mod plugin;
 mod rbac;
 mod report;
 mod test;
@@ -44,7 +45,7 @@ enum Task {
     Campaign(campaign::Options),
     /// Measures Windlass on the lab.
     Bench(bench::Options),
-    /// Writes CRDs, the installation manifest and the reference pages from the code.
+    /// Writes the charts' definitions and permissions and the reference pages from the code.
     Gen(generate::Options),
 }
 

@@ -1,7 +1,7 @@
 //! What the operator may do: each permission with the call that needs it.
 //!
-//! The only place that says so. A test on the lab compares it with the calls that were recorded: nothing may be missing, and nothing
-//! unused.
+//! The only place that says so: the chart's roles and the page of permissions are written from here. A test on the lab compares
+//! it with the calls that were recorded: nothing may be missing, and nothing unused.
 
 /// One rule of the operator's role.
 pub(crate) struct Rule {
@@ -12,8 +12,8 @@ pub(crate) struct Rule {
     pub(crate) why: &'static str,
 }
 
-/// The rules of the controller, in the order in which a reader meets the resources.
-pub(crate) const CONTROLLER: &[Rule] = &[
+/// What it may do where its clusters are, in the order in which a reader meets the resources.
+pub(crate) const CLUSTERS: &[Rule] = &[
     Rule {
         groups: &["clusterlabs.org"],
         resources: &["replicatedstatefulsets"],
@@ -29,26 +29,35 @@ pub(crate) const CONTROLLER: &[Rule] = &[
     Rule {
         groups: &["windlass.dev"],
         resources: &["logbooks"],
-        verbs: &["create", "list", "update", "watch"],
-        why: "what must be remembered about each cluster; update: compare-and-swap on the whole object",
+        verbs: &["create", "get", "list", "update", "watch"],
+        why: "what must be remembered about each cluster; update: compare-and-swap on the whole object; get: a fresh look before a \
+              cluster is taken over",
     },
     Rule {
         groups: &["apps"],
         resources: &["statefulsets"],
-        verbs: &["create", "list", "patch", "watch"],
-        why: "the members; patch: server-side apply and replicas; create: an apply that makes the object is judged as both",
+        verbs: &["create", "get", "list", "patch", "watch"],
+        why: "the members; patch: server-side apply and replicas; create: an apply that makes the object is judged as both; get: who \
+              made an object that is there already",
+    },
+    Rule {
+        groups: &["apps"],
+        resources: &["controllerrevisions"],
+        verbs: &["create", "delete", "get", "list", "patch", "watch"],
+        why: "the pod templates as they were rendered, so that a newer release restarts nothing; patch and create: server-side \
+              apply; delete: those that nothing needs any more",
     },
     Rule {
         groups: &[""],
         resources: &["services"],
-        verbs: &["create", "list", "patch", "watch"],
-        why: "the headless and the client Service; patch and create: server-side apply",
+        verbs: &["create", "get", "list", "patch", "watch"],
+        why: "the headless and the client Service; patch and create: server-side apply; get: who made one that is there already",
     },
     Rule {
         groups: &["policy"],
         resources: &["poddisruptionbudgets"],
-        verbs: &["create", "list", "patch", "watch"],
-        why: "how many members may be evicted at once; patch and create: server-side apply",
+        verbs: &["create", "get", "list", "patch", "watch"],
+        why: "how many members may be evicted at once; patch and create: server-side apply; get: who made one that is there already",
     },
     Rule {
         groups: &[""],
@@ -75,7 +84,21 @@ pub(crate) const CONTROLLER: &[Rule] = &[
         verbs: &["create", "patch"],
         why: "what `kubectl describe` shows; patch: the count of an Event that repeats itself",
     },
+    Rule {
+        groups: &["coordination.k8s.io"],
+        resources: &["leases"],
+        verbs: &["get"],
+        why: "whether the release that claims a cluster is alive; that one may be in any namespace",
+    },
 ];
+
+/// What it may do in the namespace of its release.
+pub(crate) const RELEASE: &[Rule] = &[Rule {
+    groups: &["coordination.k8s.io"],
+    resources: &["leases"],
+    verbs: &["create", "get", "list", "update", "watch"],
+    why: "the Lease that says which process acts; update: compare-and-swap, to take it, renew it and give it up",
+}];
 
 #[cfg(test)]
 mod tests {
@@ -83,15 +106,17 @@ mod tests {
 
     #[test]
     fn no_permission_is_a_wildcard_or_given_twice() {
-        let mut given = Vec::new();
-        for rule in CONTROLLER {
-            assert!(!rule.why.is_empty());
-            for group in rule.groups {
-                for resource in rule.resources {
-                    for verb in rule.verbs {
-                        assert!(![*group, *resource, *verb].contains(&"*"), "{group} {resource} {verb}");
-                        assert!(!given.contains(&(group, resource, verb)), "twice: {group} {resource} {verb}");
-                        given.push((group, resource, verb));
+        for rules in [CLUSTERS, RELEASE] {
+            let mut given = Vec::new();
+            for rule in rules {
+                assert!(!rule.why.is_empty());
+                for group in rule.groups {
+                    for resource in rule.resources {
+                        for verb in rule.verbs {
+                            assert!(![*group, *resource, *verb].contains(&"*"), "{group} {resource} {verb}");
+                            assert!(!given.contains(&(group, resource, verb)), "twice: {group} {resource} {verb}");
+                            given.push((group, resource, verb));
+                        }
                     }
                 }
             }
@@ -100,11 +125,17 @@ mod tests {
 
     #[test]
     fn the_custom_resource_itself_is_never_written() {
-        let written = CONTROLLER
+        let written = CLUSTERS
             .iter()
             .filter(|rule| rule.resources.contains(&"replicatedstatefulsets"))
             .flat_map(|rule| rule.verbs)
             .any(|verb| !["get", "list", "watch"].contains(verb));
         assert!(!written);
+    }
+
+    #[test]
+    fn a_lease_is_written_in_the_namespace_of_the_release_only() {
+        let leases = CLUSTERS.iter().filter(|rule| rule.resources.contains(&"leases"));
+        assert!(leases.flat_map(|rule| rule.verbs).all(|verb| *verb == "get"));
     }
 }

@@ -9,7 +9,7 @@ use windlass_lab::{Lab, Progress};
 use crate::cluster::Cluster;
 use crate::example::Example;
 use crate::report::Report;
-use crate::{cargo, generate, install};
+use crate::{cargo, generate, install, plugin};
 use background::Background;
 
 /// Tells tests which lab to use.
@@ -17,12 +17,16 @@ pub(crate) const LAB_VARIABLE: &str = "WINDLASS_LAB";
 /// The lab of the tests; a person's own goes on beside it.
 const LAB: &str = "test";
 /// The tests of `crates/e2e/tests`, in the order in which they run.
-const LAB_TESTS: [&str; 6] = [
+const LAB_TESTS: [&str; 10] = [
     "conformance",
+    "chart",
     "galera",
     "pause",
+    "plugin",
     "status",
     "admission",
+    "helm",
+    "upgrade",
     // The last: it judges the permissions by the calls that all the others made.
     "rbac",
 ];
@@ -90,9 +94,13 @@ async fn with_lab(lab: &Lab, report: &mut Report) -> Result<()> {
             lab.up(&progress).await
         })
         .await?;
+    let plugins = report.stage("plugin", plugin::build(&progress)).await?;
+    // The other one first: the file that stays is that of the release.
+    let rehearsal = report.stage("static windlass, as a later version", install::build_rehearsal(&progress)).await?;
     let image = report.stage("static windlass", install::build_image(&progress)).await?;
     report
         .stage("installation", async {
+            install::load(lab, &rehearsal, &progress).await?;
             install::load(lab, &image, &progress).await?;
             install::install(&Cluster::of_lab(lab), &image, &progress).await?;
             Example::Galera.load_image(lab, &progress).await
@@ -100,10 +108,12 @@ async fn with_lab(lab: &Lab, report: &mut Report) -> Result<()> {
         .await?;
     let tests = ["test", "--package", "windlass-e2e", "--features", "lab", "--locked"];
     report.stage("build of the tests on the lab", cargo::show(cargo::command(&[&tests[..], &["--no-run"]].concat()))).await?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::iter::once(plugins).chain(std::env::split_paths(&path)))?;
     for name in LAB_TESTS {
         let arguments = [&tests[..], &["--test", name, "--", "--test-threads=1", "--nocapture"]].concat();
         let mut command = cargo::command(&arguments);
-        command.env(LAB_VARIABLE, lab.name());
+        command.env(LAB_VARIABLE, lab.name()).env("PATH", &path);
         report.stage(&format!("lab: {name}"), cargo::show(command)).await?;
     }
     let own = ["test", "--package", "windlass-lab", "--features", "lab", "--locked", "--", "--test-threads=1", "--nocapture"];

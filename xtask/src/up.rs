@@ -6,7 +6,7 @@ use windlass_lab::{DEFAULT_NAME, Lab, Progress};
 
 use crate::cluster::Cluster;
 use crate::example::Example;
-use crate::{LabName, install};
+use crate::{LabName, install, plugin};
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -34,19 +34,21 @@ async fn on_lab(lab: &Lab, example: Example, progress: &Progress) -> Result<()> 
     progress.note(&format!("lab {}", lab.name()));
     lab.up(progress).await?;
     let cluster = Cluster::of_lab(lab);
+    plugin::build(progress).await?;
     let image = install::build_image(progress).await?;
     install::load(lab, &image, progress).await?;
     install::install(&cluster, &image, progress).await?;
     example.load_image(lab, progress).await?;
     start(&cluster, example, progress).await?;
     let name = if lab.name() == DEFAULT_NAME { String::new() } else { format!(" --name {}", lab.name()) };
-    println!("\n{}", example.next_steps(&format!("cargo xtask lab exec{name} -- kubectl")));
+    println!("\n{}", example.next_steps(&format!("cargo xtask lab exec{name} -- kubectl"), ""));
     println!("  cargo xtask down{name}");
     Ok(())
 }
 
 async fn on_context(context: &str, example: Example, progress: &Progress) -> Result<()> {
     let cluster = Cluster::of_context(context)?;
+    let plugins = plugin::build(progress).await?;
     let image = install::build_image(progress).await?;
     progress.note(&format!(
         "This is not the lab, so images are not loaded. The nodes of {context} must have, or be able to pull:\n  \
@@ -59,7 +61,8 @@ async fn on_context(context: &str, example: Example, progress: &Progress) -> Res
     ));
     install::install(&cluster, &image, progress).await?;
     start(&cluster, example, progress).await?;
-    println!("\n{}", example.next_steps(&format!("kubectl --context {context}")));
+    println!("\n{}", example.next_steps("kubectl", &format!(" --context {context}")));
+    println!("  export PATH={}:$PATH    # where kubectl finds `kubectl windlass`", plugins.display());
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use crate::kind::{Kind, Observed};
 use crate::lane::Lane;
 use crate::memory::noted_edition;
 use crate::plan::Plan;
-use crate::step::{Act, Action, Step};
+use crate::step::{Act, Action, ObjectKind, Step};
 use crate::views::Children;
 
 /// How many acts are kept.
@@ -37,7 +37,7 @@ pub fn gate<K: Kind>(resource: &K::Resource, running: &[K::Action], entries: &Lo
 pub fn intent_of<A: Action>(step: &Step<A>, now: Timestamp) -> Option<Intent> {
     let (act, target, uid) = match &step.act {
         Act::Member(action) if action.irreversible() => (action.name(), action.target().to_owned(), action.target_uid()),
-        Act::Delete { object, uid, .. } => (DELETE, object.name.clone(), uid.as_str()),
+        Act::Delete { object, uid, .. } if object.kind == ObjectKind::Pod => (DELETE, object.name.clone(), uid.as_str()),
         Act::SetReplicas { object, uid, from, to, .. } if to < from => (SCALE_IN, object.name.clone(), uid.as_str()),
         _ => return None,
     };

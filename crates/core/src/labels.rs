@@ -31,6 +31,14 @@ pub const PAUSE_REASON: &str = "windlass.dev/pause-reason";
 pub const ADOPT: &str = "windlass.dev/adopt";
 /// Says what an unproven entry of a logbook was, once: `windlass.dev/override.ENTRY: VALUE@LOGBOOK-UID`.
 pub const OVERRIDE_PREFIX: &str = "windlass.dev/override.";
+/// The hash of what of the custom resource reaches the pod template.
+pub const TEMPLATE_INPUTS: &str = "windlass.dev/template-inputs";
+/// What a `ControllerRevision` of Windlass keeps; the value is [`KEEPS_TEMPLATE`].
+pub const KEEPS: &str = "windlass.dev/keeps";
+/// A rendered pod template.
+pub const KEEPS_TEMPLATE: &str = "pod-template";
+/// The `StatefulSet` whose template is kept.
+pub const KEPT_FOR: &str = "windlass.dev/kept-for";
 /// The newest edition of the logbook, noted on `StatefulSet`s so that an older copy is known for what it is.
 pub const LOGBOOK_EDITION: &str = "windlass.dev/logbook-edition";
 /// The hash of the labels that were copied from the custom resource.

@@ -6,6 +6,7 @@ pub mod bookkeeping;
 pub mod claim;
 pub mod conditions;
 pub mod gate;
+pub mod kept;
 pub mod kind;
 pub mod labels;
 pub mod lane;

@@ -43,6 +43,8 @@ pub enum ObjectKind {
     PodDisruptionBudget,
     /// core/v1 `PersistentVolumeClaim`
     PersistentVolumeClaim,
+    /// apps/v1 `ControllerRevision`, in which a pod template is kept
+    ControllerRevision,
 }
 
 impl ObjectKind {
@@ -50,7 +52,7 @@ impl ObjectKind {
     pub fn api_version(self) -> &'static str {
         match self {
             Self::Pod | Self::Service | Self::PersistentVolumeClaim => "v1",
-            Self::StatefulSet => "apps/v1",
+            Self::StatefulSet | Self::ControllerRevision => "apps/v1",
             Self::PodDisruptionBudget => "policy/v1",
         }
     }
@@ -63,6 +65,7 @@ impl ObjectKind {
             Self::StatefulSet => "statefulsets",
             Self::PodDisruptionBudget => "poddisruptionbudgets",
             Self::PersistentVolumeClaim => "persistentvolumeclaims",
+            Self::ControllerRevision => "controllerrevisions",
         }
     }
 }
@@ -78,7 +81,7 @@ pub struct Manifest {
     pub annotations: BTreeMap<String, String>,
     /// The UID of the custom resource that owns it, and how that is named.
     pub owner: Owner,
-    /// `spec`.
+    /// `spec`, or `data` of a `ControllerRevision`.
     pub spec: Value,
     /// The object that it was compared with; none when there is none yet.
     pub over: Option<Over>,
@@ -126,8 +129,14 @@ impl Manifest {
                     "controller": true, "blockOwnerDeletion": true,
                 }],
             },
-            "spec": self.spec,
         });
+        if self.object.kind == ObjectKind::ControllerRevision {
+            body["data"] = self.spec.clone();
+            // Its controller would count; nobody counts these.
+            body["revision"] = 1.into();
+        } else {
+            body["spec"] = self.spec.clone();
+        }
         body["metadata"]["resourceVersion"] = ABSENT.into();
         if let Some(over) = &self.over {
             body["metadata"]["resourceVersion"] = over.resource_version.clone().into();

@@ -109,6 +109,8 @@ pub struct Children {
     pub pods: BTreeMap<String, PodView>,
     /// Claims
     pub claims: BTreeMap<String, ClaimView>,
+    /// Kept pod templates, with the template as `spec`
+    pub templates: BTreeMap<String, ObjectView>,
 }
 
 impl Children {

@@ -91,6 +91,11 @@ impl Audit {
         self.read(since, |line| line.contains(&name), |entry| entry.user.username == user)
     }
 
+    /// What all users of whom this is true asked for since a moment, each request once.
+    pub fn requests_where(&self, is_wanted: impl Fn(&str) -> bool, since: Mark) -> Result<Vec<Entry>> {
+        self.read(since, |_| true, |entry| is_wanted(&entry.user.username))
+    }
+
     /// What anybody asked for in a namespace since a moment, each request once.
     pub fn requests_in(&self, namespace: &str, since: Mark) -> Result<Vec<Entry>> {
         let name = serde_json::to_string(namespace)?;
@@ -137,6 +142,11 @@ impl Audit {
 }
 
 impl Entry {
+    /// Who asked.
+    pub fn user(&self) -> &str {
+        &self.user.username
+    }
+
     /// The namespace of the object; empty when it has none.
     pub fn namespace(&self) -> &str {
         &self.object_ref.namespace

@@ -7,6 +7,7 @@ pub mod audit;
 pub mod cluster;
 pub mod dummy;
 pub mod galera;
+pub mod helm;
 mod operator;
 pub mod pauses;
 mod place;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::DeleteParams;
 use kube::{Api, ResourceExt as _};
 
 use crate::stage::Stage;
@@ -35,8 +35,7 @@ impl Stage {
 
     /// The operator's pods.
     pub async fn operator_pods(&self) -> Result<Vec<Pod>> {
-        let pods: Api<Pod> = Api::namespaced(self.client(), NAMESPACE);
-        Ok(pods.list(&ListParams::default()).await?.items)
+        self.main_release().pods(self).await
     }
 
     /// Ends the operator and waits until another one is ready.

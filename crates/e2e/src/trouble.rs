@@ -5,10 +5,11 @@ use kube::ResourceExt as _;
 use kube::api::{ListParams, LogParams};
 use windlass_api::{Logbook, ReplicatedStatefulSet};
 
-use crate::operator;
 use crate::place::{Place, is_ready};
 
-/// How much of the operator's log is worth showing.
+/// All releases of Windlass.
+const OPERATORS: &str = "app.kubernetes.io/name=windlass,app.kubernetes.io/component=controller";
+/// How much of an operator's log is worth showing.
 const LINES: usize = 60;
 
 pub(crate) async fn tell(place: &Place) {
@@ -32,10 +33,11 @@ pub(crate) async fn tell(place: &Place) {
         let object = event.involved_object.name.unwrap_or_default();
         println!("-- event {object}: {} {}", event.reason.unwrap_or_default(), event.message.unwrap_or_default());
     }
-    for pod in place.stage().operator_pods().await.unwrap_or_default() {
-        let pods: kube::Api<Pod> = kube::Api::namespaced(place.stage().client(), operator::NAMESPACE);
+    let operators: kube::Api<Pod> = kube::Api::all(place.stage().client());
+    for pod in operators.list(&all.labels(OPERATORS)).await.into_iter().flatten() {
+        let pods: kube::Api<Pod> = kube::Api::namespaced(place.stage().client(), &pod.namespace().unwrap_or_default());
         let log = pods.logs(&pod.name_any(), &LogParams::default()).await.unwrap_or_default();
         let lines: Vec<&str> = log.lines().filter(|line| line.contains(place.namespace())).collect();
-        println!("-- the operator about it\n{}", lines[lines.len().saturating_sub(LINES)..].join("\n"));
+        println!("-- {} about it\n{}", pod.name_any(), lines[lines.len().saturating_sub(LINES)..].join("\n"));
     }
 }

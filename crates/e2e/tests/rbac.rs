@@ -1,4 +1,4 @@
-//! What the operator may do is what it did over all tests: nothing is missing, nothing is unused. Runs last.
+//! What releases may do is what they did over all tests: nothing is missing, nothing is unused. Runs last.
 
 #![cfg(feature = "lab")]
 
@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
-use windlass_e2e::Stage;
 use windlass_e2e::galera::read_repository;
+use windlass_e2e::helm::is_release;
+use windlass_e2e::{Entry, Stage};
 
-const MANIFEST: &str = "deploy/windlass.yaml";
+const RULES: &str = "charts/windlass/files/rules.yaml";
 
 /// A verb, a group, and a resource with its subresource.
 type Use = (String, String, String);
@@ -19,20 +20,52 @@ type Use = (String, String, String);
 const NEEDED_LATER: [(&str, &str, &str); 1] = [("create", "", "pods/exec")];
 
 #[tokio::test]
-async fn the_operator_may_do_what_it_did_and_nothing_else() -> Result<()> {
+async fn releases_may_do_what_they_did_and_nothing_else() -> Result<()> {
     let stage = Stage::get().await?;
     let audit = stage.audit();
-    let requests = audit.requests_of(&stage.operator_user(), audit.beginning())?;
-    ensure!(!requests.is_empty(), "{} is not in the audit log", stage.operator_user());
+    let operator = stage.operator_user();
+    let requests = audit.requests_where(|user| user == operator || is_release(user), audit.beginning())?;
+    ensure!(requests.iter().any(|entry| entry.user() == operator), "{operator} is not in the audit log");
     let refused: BTreeSet<String> = requests
         .iter()
         .filter(|entry| entry.is_unauthorised())
-        .map(|entry| format!("{} {} in group {:?}", entry.verb, entry.resource(), entry.group()))
+        .map(|entry| format!("{} {} in group {:?} by {}", entry.verb, entry.resource(), entry.group(), entry.user()))
         .collect();
     ensure!(refused.is_empty(), "refused: {refused:?}");
 
-    let mut used: BTreeSet<Use> = BTreeSet::new();
-    for entry in requests.iter().filter(|entry| !entry.resource().is_empty()) {
+    let (at_home, elsewhere) = (uses(&requests, is_at_home), uses(&requests, |entry| !is_at_home(entry)));
+    let rules: Value = serde_saphyr::from_str(&read_repository(RULES)?).with_context(|| format!("{RULES} cannot be read"))?;
+    let (clusters, release) = (allowed(&rules["clusters"])?, allowed(&rules["release"])?);
+    println!(
+        "releases made {} requests; used {} sorts in their own namespace and {} elsewhere, may {} and {}",
+        requests.len(),
+        at_home.len(),
+        elsewhere.len(),
+        release.len(),
+        clusters.len()
+    );
+    let later = |it: &&Use| NEEDED_LATER.contains(&(it.0.as_str(), it.1.as_str(), it.2.as_str()));
+    let missing: Vec<&Use> = elsewhere
+        .difference(&clusters)
+        .chain(at_home.iter().filter(|it| !clusters.contains(it) && !release.contains(it)))
+        .collect();
+    ensure!(missing.is_empty(), "used and not allowed by {RULES}: {missing:?}");
+    let unused: Vec<&Use> = clusters.difference(&elsewhere).filter(|it| !later(it)).collect();
+    ensure!(unused.is_empty(), "allowed by {RULES} where clusters are, and not used by any test: {unused:?}");
+    let unused: Vec<&Use> = release.difference(&at_home).collect();
+    ensure!(unused.is_empty(), "allowed by {RULES} in the namespace of the release, and not used by any test: {unused:?}");
+    Ok(())
+}
+
+/// Whether a request was for something in the namespace of the release that made it.
+fn is_at_home(entry: &Entry) -> bool {
+    let account = entry.user().strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
+    account.is_some_and(|(namespace, _)| namespace == entry.namespace())
+}
+
+fn uses(requests: &[Entry], is_meant: impl Fn(&Entry) -> bool) -> BTreeSet<Use> {
+    let mut used = BTreeSet::new();
+    for entry in requests.iter().filter(|entry| !entry.resource().is_empty() && is_meant(entry)) {
         let key = |verb: &str| (verb.to_owned(), entry.group().to_owned(), entry.resource());
         used.insert(key(&entry.verb));
         // An apply that makes an object needs both.
@@ -40,35 +73,24 @@ async fn the_operator_may_do_what_it_did_and_nothing_else() -> Result<()> {
             used.insert(key("create"));
         }
     }
-    let allowed = allowed()?;
-    println!("the operator made {} requests; {} sorts used, {} allowed", requests.len(), used.len(), allowed.len());
-    let missing: Vec<&Use> = used.difference(&allowed).collect();
-    let later = |it: &Use| NEEDED_LATER.contains(&(it.0.as_str(), it.1.as_str(), it.2.as_str()));
-    let unused: Vec<&Use> = allowed.difference(&used).filter(|it| !later(it)).collect();
-    ensure!(missing.is_empty(), "used and not allowed by {MANIFEST}: {missing:?}");
-    ensure!(unused.is_empty(), "allowed by {MANIFEST} and not used by any test: {unused:?}");
-    Ok(())
+    used
 }
 
-/// All that the roles of the manifest allow.
-fn allowed() -> Result<BTreeSet<Use>> {
-    let objects: Vec<Value> =
-        serde_saphyr::from_multiple(&read_repository(MANIFEST)?).context("the manifest cannot be read")?;
+/// All that these rules allow.
+fn allowed(rules: &Value) -> Result<BTreeSet<Use>> {
     let words = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(|it| it.as_str().map(str::to_owned)).collect()
     };
     let mut allowed = BTreeSet::new();
-    for role in objects.iter().filter(|object| object["kind"] == "ClusterRole" || object["kind"] == "Role") {
-        for rule in role["rules"].as_array().context("a role without rules")? {
-            for verb in words(&rule["verbs"]) {
-                for group in words(&rule["apiGroups"]) {
-                    for resource in words(&rule["resources"]) {
-                        allowed.insert((verb.clone(), group.clone(), resource));
-                    }
+    for rule in rules.as_array().with_context(|| format!("{RULES} lacks rules"))? {
+        for verb in words(&rule["verbs"]) {
+            for group in words(&rule["apiGroups"]) {
+                for resource in words(&rule["resources"]) {
+                    allowed.insert((verb.clone(), group.clone(), resource));
                 }
             }
         }
     }
-    ensure!(!allowed.is_empty(), "{MANIFEST} has no role");
+    ensure!(!allowed.is_empty(), "{RULES} allows nothing");
     Ok(allowed)
 }

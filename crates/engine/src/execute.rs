@@ -15,7 +15,7 @@ use windlass_core::outcome::Outcome;
 use windlass_core::step::{Manifest, ObjectKind, ObjectRef, Over};
 use windlass_core::views::ObjectView;
 
-use crate::caches::{Caches, Child, DisruptionBudget, Pod, Service, StatefulSet};
+use crate::caches::{Caches, Child, DisruptionBudget, Pod, Service, StatefulSet, Template};
 use crate::calls::{CallError, Calls};
 
 /// After a request that was refused or lost, the caches are looked at again this soon.
@@ -41,10 +41,15 @@ impl Executor<'_> {
 
     async fn apply_over(&self, _permit: &Permit<Resources>, manifest: &Manifest) -> Result<ObjectView, CallError> {
         let (object, body) = (&manifest.object, manifest.body());
+        let _turn = match object.kind {
+            ObjectKind::Service if manifest.over.is_none() => self.calls.allocation().await,
+            _ => None,
+        };
         match object.kind {
             ObjectKind::Service => self.patch_apply::<Service>(object, &body).await.map(Child::view),
             ObjectKind::PodDisruptionBudget => self.patch_apply::<DisruptionBudget>(object, &body).await.map(Child::view),
             ObjectKind::StatefulSet => self.patch_apply::<StatefulSet>(object, &body).await.map(|it| it.view().object),
+            ObjectKind::ControllerRevision => self.patch_apply::<Template>(object, &body).await.map(Child::view),
             ObjectKind::Pod | ObjectKind::PersistentVolumeClaim => {
                 Err(CallError::Senseless { what: format!("apply {object}"), why: "it is never applied as a whole" })
             }
@@ -94,19 +99,27 @@ impl Executor<'_> {
         uid: &str,
         resource_version: &str,
     ) -> Outcome {
+        match object.kind {
+            ObjectKind::Pod => self.delete_judged::<Pod>(object, uid, resource_version).await,
+            ObjectKind::ControllerRevision => self.delete_judged::<Template>(object, uid, resource_version).await,
+            _ => Outcome::Failed { why: format!("{object} is never deleted") },
+        }
+    }
+
+    async fn delete_judged<C: Child>(&self, object: &ObjectRef, uid: &str, resource_version: &str) -> Outcome {
         let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: Some(resource_version.to_owned()) };
         let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         let what = || format!("delete {object} in namespace {:?}", object.namespace);
         let answer = self
             .calls
             .send(what, |client| {
-                let (api, parameters) = (Api::<Pod>::namespaced(client, &object.namespace), parameters.clone());
+                let (api, parameters) = (Api::<C>::namespaced(client, &object.namespace), parameters.clone());
                 async move { api.delete(&object.name, &parameters).await }
             })
             .await;
         match answer {
             Ok(answer) => {
-                answer.map_left(|pod| self.caches.put(pod));
+                answer.map_left(|ending| self.caches.put(ending));
                 Outcome::Done { changed: true }
             }
             // Somebody was faster; the caches will show it.

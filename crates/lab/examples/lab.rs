@@ -13,7 +13,7 @@ async fn main() -> Result<()> {
         Some("up") => {
             lab.up(&progress).await?;
             println!("export KUBECONFIG={}", lab.kubeconfig().display());
-            println!("export PATH={}:$PATH", lab.bin_dir().display());
+            println!("export PATH={}:$PATH", std::env::join_paths(lab.path())?.display());
         }
         Some("down") => {
             lab.down(&progress).await?;

@@ -13,6 +13,9 @@ use crate::{apt, cache, command};
 /// The Kubernetes that the lab runs.
 pub const KUBERNETES_VERSION: &str = "1.34.4";
 
+/// The Helm that is built beside it.
+const HELM_VERSION: &str = "4.3.1";
+
 /// The reference of the sandbox image.
 pub(crate) const PAUSE_IMAGE: &str = "localhost/windlass-lab-pause:1";
 
@@ -82,8 +85,22 @@ const PAUSE: GoTool = GoTool {
     cold: "seconds",
 };
 
+const HELM: GoTool = GoTool {
+    name: "helm",
+    version: HELM_VERSION,
+    files: &[
+        ("go.mod", include_str!("../tools/helm/go.mod")),
+        ("go.sum", include_str!("../tools/helm/go.sum")),
+        ("tools.go", include_str!("../tools/helm/tools.go")),
+    ],
+    packages: &["helm.sh/helm/v4/cmd/helm"],
+    linker_flags: "-s -w -X helm.sh/helm/v4/internal/version.version=v4.3.1 -X helm.sh/helm/v4/internal/version.metadata=",
+    static_only: false,
+    cold: "about 3 minutes on two cores",
+};
+
 /// The order is that of the build: the slow one first, so that its cost is seen first.
-const TOOLS: [&GoTool; 4] = [&KUBERNETES, &ETCD, &COREDNS, &PAUSE];
+const TOOLS: [&GoTool; 5] = [&KUBERNETES, &HELM, &ETCD, &COREDNS, &PAUSE];
 
 /// Where everything is, once it is there.
 #[derive(Clone, Debug)]
@@ -100,14 +117,34 @@ pub(crate) fn kubernetes_directory() -> Result<PathBuf> {
     gobuild::directory(&KUBERNETES)
 }
 
+/// The directory that holds helm, whether it is built yet or not.
+pub(crate) fn helm_directory() -> Result<PathBuf> {
+    gobuild::directory(&HELM)
+}
+
+/// Gets helm alone into the cache; it needs no lab.
+pub(crate) async fn ensure_helm(progress: &Progress) -> Result<PathBuf> {
+    let helm = helm_directory()?.join("helm");
+    if !helm.exists() {
+        announce_tools(*progress, &[&HELM], Vec::new())?;
+        let _lock = lock(progress).await?;
+        gobuild::ensure(&HELM, progress).await?;
+    }
+    Ok(helm)
+}
+
+async fn lock(progress: &Progress) -> Result<cache::Lock> {
+    let progress = *progress;
+    cache::lock(cache::root()?.join("artifacts.lock"), move || {
+        progress.note("another lab is building the same things: waiting for it");
+    })
+    .await
+}
+
 /// Gets everything into the cache that is not there yet.
 pub(crate) async fn ensure(progress: &Progress) -> Result<Artifacts> {
     announce(progress).await?;
-    let _lock = cache::lock(cache::root()?.join("artifacts.lock"), {
-        let progress = *progress;
-        move || progress.note("another lab is building the same things: waiting for it")
-    })
-    .await?;
+    let _lock = lock(progress).await?;
     apt::ensure(&PACKAGES, progress).await?;
     for tool in TOOLS {
         gobuild::ensure(tool, progress).await?;
@@ -129,7 +166,12 @@ async fn announce(progress: &Progress) -> Result<()> {
     if !packages.is_empty() {
         lines.push(format!("  Debian packages {}: about 1 minute", packages.join(" ")));
     }
-    for tool in TOOLS {
+    announce_tools(*progress, &TOOLS, lines)
+}
+
+/// Says which of these programs are to be built, after what else there is to say.
+fn announce_tools(progress: Progress, tools: &[&GoTool], mut lines: Vec<String>) -> Result<()> {
+    for tool in tools {
         if !gobuild::directory(tool)?.exists() {
             lines.push(format!("  {} {}: {} (less when Go's own caches are warm)", tool.name, tool.version, tool.cold));
         }

@@ -49,13 +49,18 @@ pub const DEFAULT_NAME: &str = "windlass";
 #[derive(Clone, Debug)]
 pub struct Lab {
     layout: Layout,
-    programs: PathBuf,
+    kubernetes: PathBuf,
+    helm: PathBuf,
 }
 
 impl Lab {
     /// The lab of this name. Nothing is read or started yet.
     pub fn named(name: &str) -> Result<Self> {
-        Ok(Self { layout: Layout::new(name)?, programs: artifacts::kubernetes_directory()? })
+        Ok(Self {
+            layout: Layout::new(name)?,
+            kubernetes: artifacts::kubernetes_directory()?,
+            helm: artifacts::helm_directory()?,
+        })
     }
 
     /// The lab's name.
@@ -115,7 +120,17 @@ impl Lab {
 
     /// The directory that holds `kubectl`.
     pub fn bin_dir(&self) -> PathBuf {
-        self.programs.clone()
+        self.kubernetes.clone()
+    }
+
+    /// Where `helm` is, once the lab was up.
+    pub fn helm(&self) -> PathBuf {
+        self.helm.join("helm")
+    }
+
+    /// The directories of programs for people, for a PATH.
+    pub fn path(&self) -> Vec<PathBuf> {
+        vec![self.kubernetes.clone(), self.helm.clone()]
     }
 
     /// The API server's audit log: one JSON object per line and finished request.
@@ -154,6 +169,11 @@ impl Lab {
         })
         .await
     }
+}
+
+/// Helm, for any cluster; built first when the cache does not have it. Needs neither a lab nor root.
+pub async fn helm(progress: &Progress) -> Result<PathBuf> {
+    artifacts::ensure_helm(progress).await
 }
 
 fn require_root() -> Result<()> {

@@ -16,6 +16,9 @@ use windlass_kinds::replicated::Replicated;
 use crate::arguments::ControllerOptions;
 use crate::telemetry;
 
+/// The version of this program.
+const VERSION: &str =
+    if cfg!(feature = "rehearsal") { concat!(env!("CARGO_PKG_VERSION"), "+rehearsal") } else { env!("CARGO_PKG_VERSION") };
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A little more than the longest watch: a connection that is silent for longer is dead.
 const READ_TIMEOUT: Duration = Duration::from_secs(295);
@@ -54,7 +57,7 @@ async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
     let election = Election::new(free, &options.release_namespace, &options.release, &name, fence, Clock::Wall);
     let identity = Identity {
         release: format!("{}/{}", options.release_namespace, options.release),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: VERSION.to_owned(),
         holder: if name == process { name } else { format!("{name}/{process}") },
     };
     let settings = Settings {

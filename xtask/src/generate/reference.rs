@@ -57,7 +57,7 @@ fn head(kind: &str) -> Result<String> {
     ))
 }
 
-fn section<T: JsonSchema>(page: &mut String, name: &str) -> Result<()> {
+pub(super) fn section<T: JsonSchema>(page: &mut String, name: &str) -> Result<()> {
     let root = serde_json::to_value(SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>())?;
     let mut fields = Vec::new();
     let definitions = root["$defs"].as_object().cloned().unwrap_or_default();

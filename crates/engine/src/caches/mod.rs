@@ -17,7 +17,7 @@ use windlass_core::labels;
 use windlass_core::views::{Children, Meta};
 
 pub(crate) use refresh::refresh;
-pub(crate) use slim::{Child, DisruptionBudget, Pod, Service, StatefulSet};
+pub(crate) use slim::{Child, DisruptionBudget, Pod, Service, StatefulSet, Template};
 pub(crate) use watch::{Watched, run as run_watch, watch_children};
 
 /// Names one cluster.

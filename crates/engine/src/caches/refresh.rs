@@ -8,17 +8,18 @@ use windlass_api::Logbook;
 use windlass_core::kind::KIND_LABEL;
 use windlass_core::labels;
 
-use super::slim::{Child, Claim, DisruptionBudget, Pod, Service, StatefulSet};
+use super::slim::{Child, Claim, DisruptionBudget, Pod, Service, StatefulSet, Template};
 use super::{Caches, Key, version};
 use crate::calls::{CallError, Calls};
 
 /// Lists everything of a cluster and takes it into the caches.
 pub(crate) async fn refresh(calls: &Calls, caches: &Caches, key: &Key) -> Result<(), CallError> {
-    children::<StatefulSet>(calls, caches, key).await?;
-    children::<Pod>(calls, caches, key).await?;
-    children::<Claim>(calls, caches, key).await?;
-    children::<Service>(calls, caches, key).await?;
-    children::<DisruptionBudget>(calls, caches, key).await?;
+    children::<StatefulSet>(calls, caches, key, "").await?;
+    children::<Pod>(calls, caches, key, "").await?;
+    children::<Claim>(calls, caches, key, "").await?;
+    children::<Service>(calls, caches, key, "").await?;
+    children::<DisruptionBudget>(calls, caches, key, "").await?;
+    children::<Template>(calls, caches, key, &format!(",{}={}", labels::KEEPS, labels::KEEPS_TEMPLATE)).await?;
     let name = key.logbook_name();
     let read = |client| {
         let (api, name) = (Api::<Logbook>::namespaced(client, &key.namespace), name.clone());
@@ -30,9 +31,9 @@ pub(crate) async fn refresh(calls: &Calls, caches: &Caches, key: &Key) -> Result
     Ok(())
 }
 
-async fn children<C: Child>(calls: &Calls, caches: &Caches, key: &Key) -> Result<(), CallError> {
+async fn children<C: Child>(calls: &Calls, caches: &Caches, key: &Key, more: &str) -> Result<(), CallError> {
     let labels = format!(
-        "{}={},{}={},{KIND_LABEL}={}",
+        "{}={},{}={},{KIND_LABEL}={}{more}",
         labels::MANAGED_BY,
         labels::MANAGED_BY_WINDLASS,
         labels::INSTANCE,

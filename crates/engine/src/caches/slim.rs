@@ -232,3 +232,28 @@ impl Child for Claim {
         &view.meta
     }
 }
+
+/// A pod template that is kept in a `ControllerRevision`.
+#[derive(Resource, Clone, Debug, Deserialize, Serialize)]
+#[resource(inherit = apps::v1::ControllerRevision)]
+pub(crate) struct Template {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    data: Value,
+}
+
+impl Child for Template {
+    type View = ObjectView;
+
+    fn view(self) -> ObjectView {
+        ObjectView { meta: slim(self.metadata), spec: Compact::of(&self.data) }
+    }
+
+    fn shelf(children: &mut Children) -> &mut BTreeMap<String, ObjectView> {
+        &mut children.templates
+    }
+
+    fn known(view: &ObjectView) -> &Meta {
+        &view.meta
+    }
+}

@@ -17,7 +17,7 @@ use windlass_api::Logbook;
 use windlass_api::logbook::LogbookSpec;
 use windlass_core::labels;
 
-use super::slim::{Child, Claim, DisruptionBudget, Pod, Service, StatefulSet};
+use super::slim::{Child, Claim, DisruptionBudget, Pod, Service, StatefulSet, Template};
 use super::{Caches, version_of};
 use crate::metrics::Metrics;
 
@@ -108,6 +108,7 @@ pub(crate) fn watch_children(
         watches.child::<StatefulSet>(),
         watches.child::<Pod>(),
         watches.child::<Claim>(),
+        watches.selected::<Template>(&format!("{}={}", labels::KEEPS, labels::KEEPS_TEMPLATE)),
         watches.logbooks(),
     ]
 }
@@ -137,9 +138,19 @@ impl Watches<'_> {
     }
 
     fn child<C: Child>(&self) -> watch::Receiver<bool> {
+        self.selected::<C>("")
+    }
+
+    /// Children with more labels than those of all.
+    fn selected<C: Child>(&self, more: &str) -> watch::Receiver<bool> {
         let caches = Arc::clone(self.caches);
         let (synced, receiver) = watch::channel(false);
-        let feed = run(self.api::<C>(), Self::config(), Arc::clone(self.metrics), synced, move |event| match event {
+        let mut config = Self::config();
+        if let Some(selector) = config.label_selector.as_mut().filter(|_| !more.is_empty()) {
+            selector.push(',');
+            selector.push_str(more);
+        }
+        let feed = run(self.api::<C>(), config, Arc::clone(self.metrics), synced, move |event| match event {
             Watched::Put(child) => caches.put(child),
             Watched::Gone(child) => caches.remove(child),
             Watched::Listed { all, newest } => caches.retain::<C>(&all, newest),

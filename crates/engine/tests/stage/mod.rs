@@ -89,6 +89,7 @@ impl Members<Replicated> for Crew {
 /// A server that knows our definitions, as they are installed.
 pub fn server() -> FakeApiServer {
     let server = FakeApiServer::new();
+    server.namespace("ops");
     for definition in windlass_api::custom_resource_definitions() {
         server.register_crd(&definition);
     }

@@ -269,12 +269,13 @@ impl Fixture {
 
     /// Stores all objects as the spec wants them, with a `StatefulSet` of this size.
     pub(super) fn store(&mut self, size: u16) {
-        for manifest in build::objects(&self.validated(), size) {
+        for manifest in build::objects(&self.validated(), size, &Children::default()).applied {
             let name = manifest.object.name.clone();
             let object = stored(&manifest, 1);
             match manifest.object.kind {
                 ObjectKind::Service => drop(self.children.services.insert(name, object)),
                 ObjectKind::PodDisruptionBudget => drop(self.children.disruption_budgets.insert(name, object)),
+                ObjectKind::ControllerRevision => drop(self.children.templates.insert(name, object)),
                 _ => {
                     let set = StatefulSetView {
                         object,
@@ -304,7 +305,8 @@ impl Fixture {
     pub(super) fn wants(mut self, replicas: u16) -> Self {
         self.resource.spec.replicas = Some(replicas);
         // The budget follows the size at once; it is not what these tests look at.
-        let budget = build::objects(&self.validated(), 0)
+        let budget = build::objects(&self.validated(), 0, &Children::default())
+            .applied
             .into_iter()
             .find(|it| it.object.kind == ObjectKind::PodDisruptionBudget)
             .unwrap();

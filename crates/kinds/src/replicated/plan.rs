@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
 
 use windlass_core::conditions::Reason;
+use windlass_core::kept;
 use windlass_core::kind::Observed;
 use windlass_core::labels;
 use windlass_core::likeness::already_so;
@@ -14,10 +15,10 @@ use windlass_core::ordinals::{Layout, Ordinal};
 use windlass_core::plan::{Plan, Waiting};
 use windlass_core::scale::{self, Drain, Guard, Limits, Scale, View};
 use windlass_core::step::{Act, Manifest, ObjectKind, ObjectRef, Step};
-use windlass_core::views::{ObjectView, PodView};
+use windlass_core::views::{Children, ObjectView, PodView};
 
 use super::Replicated;
-use super::build;
+use super::build::{self, Objects};
 use super::facts::{Position, Role};
 use super::hooks::{Deed, HookRun};
 use super::members::{Member, Members};
@@ -49,7 +50,7 @@ pub(super) fn plan(observed: &Observed<'_, Replicated>) -> Plan<HookRun> {
 /// The plan for objects that somebody else builds.
 pub(super) fn plan_with(
     observed: &Observed<'_, Replicated>,
-    build: impl FnOnce(&Validated, u16) -> Vec<Manifest>,
+    build: impl FnOnce(&Validated, u16, &Children) -> Objects,
 ) -> Plan<HookRun> {
     let Understood { cluster, invalid } = understand(observed);
     let mut plan = Plan::default();
@@ -117,12 +118,14 @@ impl Planner<'_, '_> {
         false
     }
 
-    fn objects(&mut self, build: impl FnOnce(&Validated, u16) -> Vec<Manifest>) {
+    fn objects(&mut self, build: impl FnOnce(&Validated, u16, &Children) -> Objects) {
         let restore = self.observed.memory.entries().counts.restore;
         // A set that somebody deleted comes back with every member that may hold data.
         let size = self.members.set.map_or(self.cluster.replicas.max(restore), |set| set.replicas);
         let size = if self.members.set.is_none() && self.cluster.replicas == 0 { 0 } else { size };
-        for mut manifest in build(self.cluster, size) {
+        let Objects { applied, outdated } = build(self.cluster, size, self.observed.children);
+        self.plan.steps.extend(kept::removals(&outdated, self.observed.children));
+        for mut manifest in applied {
             let live = self.live(&manifest);
             let answered = self.observed.answered.get(&manifest.object);
             let why = match live {
@@ -144,6 +147,7 @@ impl Planner<'_, '_> {
             ObjectKind::Service => children.services.get(name),
             ObjectKind::PodDisruptionBudget => children.disruption_budgets.get(name),
             ObjectKind::StatefulSet => children.stateful_sets.get(name).map(|set| &set.object),
+            ObjectKind::ControllerRevision => children.templates.get(name),
             ObjectKind::Pod | ObjectKind::PersistentVolumeClaim => None,
         }
     }

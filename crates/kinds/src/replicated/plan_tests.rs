@@ -1,6 +1,8 @@
 use rstest::rstest;
-use windlass_core::views::Compact;
+use windlass_core::step::ObjectKind;
+use windlass_core::views::{Children, Compact};
 
+use super::super::build;
 use super::super::fixtures::*;
 use super::super::hooks::Deed;
 
@@ -14,6 +16,7 @@ fn a_new_cluster_gets_its_objects_in_order() {
         "apply Service orders-svc",
         "apply Service orders-client",
         "apply PodDisruptionBudget rss-orders",
+        &kept_name(&Fixture::new(3)),
         "apply StatefulSet rss-orders",
     ];
     let fixture = Fixture::new(3);
@@ -44,11 +47,69 @@ fn a_healthy_cluster_is_left_alone(#[case] replicas: u16) {
     },
     "apply StatefulSet rss-orders"
 )]
-#[case::another_image(|it: &mut Fixture| it.resource.spec.pod.containers[0].image = Some("galera:2".into()), "apply StatefulSet rss-orders")]
 fn drift_of_one_object_is_one_step(#[case] change: fn(&mut Fixture), #[case] expected: &str) {
     let mut fixture = Fixture::serving(3);
     change(&mut fixture);
     assert_eq!(fixture.steps(), steps(&[expected]));
+}
+
+/// The step that keeps the template of this spec.
+fn kept_name(fixture: &Fixture) -> String {
+    let objects = build::objects(&fixture.validated(), 3, &Children::default()).applied;
+    let kept = objects.into_iter().find(|it| it.object.kind == ObjectKind::ControllerRevision).unwrap();
+    format!("apply {}", kept.object)
+}
+
+#[test]
+fn another_image_is_another_template_and_the_old_one_goes_when_it_is_applied() {
+    let mut fixture = Fixture::serving(3);
+    let old = fixture.children.templates.keys().next().unwrap().clone();
+    fixture.resource.spec.pod.containers[0].image = Some("galera:2".into());
+    assert_eq!(fixture.steps(), steps(&[&kept_name(&fixture), "apply StatefulSet rss-orders"]));
+    let templates = std::mem::take(&mut fixture.children.templates);
+    fixture.store(3);
+    fixture.children.templates.extend(templates);
+    assert_eq!(fixture.steps(), steps(&[&format!("delete ControllerRevision {old}")]));
+}
+
+/// As a newer release that renders the same spec in another way finds it.
+fn rendered_otherwise(fixture: &mut Fixture) {
+    let mark = |spec: &Compact, path: &str| {
+        let mut spec = spec.value();
+        spec.pointer_mut(path).unwrap()["terminationGracePeriodSeconds"] = 7.into();
+        Compact::of(&spec)
+    };
+    for kept in fixture.children.templates.values_mut() {
+        kept.spec = mark(&kept.spec, "/spec");
+    }
+    let set = fixture.set();
+    set.object.spec = mark(&set.object.spec, "/template/spec");
+    let mut applied = build::objects(&fixture.validated(), 3, &fixture.children).applied;
+    fixture.set().object.meta.annotations = applied.pop().unwrap().annotations;
+}
+
+#[test]
+fn another_way_to_render_the_same_spec_changes_nothing() {
+    let mut fixture = Fixture::serving(3);
+    rendered_otherwise(&mut fixture);
+    assert_eq!(fixture.steps(), steps(&[]));
+    // Nor when the kept template is lost: the live one is kept again.
+    fixture.children.templates.clear();
+    let live = fixture.set().object.spec.value()["template"].clone();
+    for step in fixture.plan().steps {
+        let windlass_core::step::Act::Apply(manifest) = step.act else { panic!("{step}") };
+        let template =
+            if manifest.object.kind == ObjectKind::StatefulSet { &manifest.spec["template"] } else { &manifest.spec };
+        assert_eq!(*template, live, "{}", manifest.object);
+    }
+}
+
+#[test]
+fn what_the_user_changes_outside_the_template_renders_nothing_anew() {
+    let mut fixture = Fixture::serving(3).wants(4);
+    rendered_otherwise(&mut fixture);
+    fixture.resource.spec.reconcile_interval = Some("7s".into());
+    assert_eq!(fixture.steps(), steps(&["scale StatefulSet rss-orders from 3 to 4"]));
 }
 
 #[rstest]

@@ -7,10 +7,12 @@ mod stateful_set;
 
 use std::collections::BTreeMap;
 
+use windlass_core::kept::{self, Kept};
 use windlass_core::kind::{KIND_LABEL, Kind as _};
 use windlass_core::labels;
 use windlass_core::likeness::seal;
 use windlass_core::step::{Manifest, ObjectKind, ObjectRef};
+use windlass_core::views::Children;
 
 use super::Replicated;
 use super::validate::Validated;
@@ -20,13 +22,22 @@ const TCP: &str = "TCP";
 
 /// Every object of the cluster, in the order in which they are applied. `size` is the size that the `StatefulSet` has, or gets
 /// when it is made.
-pub(super) fn objects(cluster: &Validated, size: u16) -> Vec<Manifest> {
-    vec![
-        services::headless(cluster),
-        services::client(cluster),
-        disruption_budget::disruption_budget(cluster),
-        stateful_set::stateful_set(cluster, size),
-    ]
+pub(super) fn objects(cluster: &Validated, size: u16, children: &Children) -> Objects {
+    let set = stateful_set::stateful_set(cluster, size);
+    let Kept { set, keep, outdated } = kept::resolve(set, &stateful_set::inputs(cluster), stateful_set::LEFT_OUT, children);
+    let mut applied =
+        vec![services::headless(cluster), services::client(cluster), disruption_budget::disruption_budget(cluster)];
+    applied.extend(keep);
+    applied.push(set);
+    Objects { applied, outdated }
+}
+
+/// The objects of a cluster.
+pub(super) struct Objects {
+    /// As they should be.
+    pub(super) applied: Vec<Manifest>,
+    /// Those that are of no use any more.
+    pub(super) outdated: Vec<ObjectRef>,
 }
 
 /// The labels by which the members' pods are found. They are part of the `StatefulSet`'s selector and can never change.

@@ -12,6 +12,8 @@ use windlass_core::step::{Manifest, ObjectKind};
 use super::super::validate::Validated;
 use super::{TCP, manifest, selector};
 
+/// The size changes on another path.
+pub(super) const LEFT_OUT: &[&str] = &["replicas"];
 const SECRETS_PATH: &str = "/etc/rss/secrets";
 const PODINFO_PATH: &str = "/etc/podinfo";
 const PODINFO: &str = "podinfo";
@@ -28,10 +30,41 @@ pub(super) fn stateful_set(cluster: &Validated, size: u16) -> Manifest {
         // Pods are replaced by the operator, one at a time and under health; never by the controller on its own.
         "updateStrategy": { "type": "OnDelete" },
         "selector": { "matchLabels": selector(cluster) },
-        "template": { "metadata": { "labels": selector(cluster) }, "spec": pod_spec(cluster) },
+        "template": { "metadata": template_metadata(cluster), "spec": pod_spec(cluster) },
         "volumeClaimTemplates": claims,
     }));
-    manifest(cluster, ObjectKind::StatefulSet, &cluster.names.stateful_set(), spec, &["replicas"])
+    manifest(cluster, ObjectKind::StatefulSet, &cluster.names.stateful_set(), spec, LEFT_OUT)
+}
+
+fn template_metadata(cluster: &Validated) -> Value {
+    let mut metadata = json!({ "labels": selector(cluster) });
+    if cfg!(feature = "rehearsal") {
+        metadata["annotations"] = json!({ "windlass.dev/rehearsal": "true" });
+    }
+    metadata
+}
+
+/// The hash of what of the user's spec reaches the pod template.
+pub(super) fn inputs(cluster: &Validated) -> String {
+    let spec = &cluster.spec;
+    let mut pod = serde_json::to_value(&spec.pod).unwrap_or_default();
+    if let Value::Object(pod) = &mut pod {
+        pod.remove("commands");
+        pod.remove("volumeClaimTemplates");
+    }
+    let inputs = json!([
+        cluster.names.cluster(),
+        pod,
+        spec.service_account_name,
+        spec.node_selector,
+        spec.tolerations,
+        spec.affinity,
+        spec.image_pull_secrets,
+        spec.secrets,
+        spec.resources,
+        spec.chaos_level,
+    ]);
+    short_hash(&inputs.to_string())
 }
 
 /// Only what the user may say of a claim: the rest of its metadata is the server's.

@@ -64,7 +64,7 @@ fn full() -> ReplicatedStatefulSet {
 
 fn bodies(resource: &ReplicatedStatefulSet) -> Vec<Value> {
     let cluster = validate(resource).unwrap();
-    objects(&cluster, cluster.replicas).iter().map(Manifest::body).collect()
+    objects(&cluster, cluster.replicas, &Children::default()).applied.iter().map(Manifest::body).collect()
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn required_fields_alone_are_built() {
 fn objects_are_what_kubernetes_reads() {
     use k8s_openapi::api::{apps, core, policy};
     for resource in [full(), resource(3)] {
-        let [headless, client, budget, set] = bodies(&resource).try_into().unwrap();
+        let [headless, client, budget, kept, set] = bodies(&resource).try_into().unwrap();
         for service in [headless, client] {
             let service: core::v1::Service = from(service);
             let ports = service.spec.unwrap().ports.unwrap();
@@ -89,6 +89,8 @@ fn objects_are_what_kubernetes_reads() {
             assert!(!ports.is_empty() && ports.iter().all(|port| port.port > 0 && port.protocol.is_some()), "{ports:?}");
         }
         assert!(from::<policy::v1::PodDisruptionBudget>(budget).spec.unwrap().max_unavailable.is_some());
+        let template = from::<apps::v1::ControllerRevision>(kept).data.unwrap().0;
+        assert_eq!(template, set["spec"]["template"]);
         let set = from::<apps::v1::StatefulSet>(set).spec.unwrap();
         let labels = set.template.metadata.unwrap().labels.unwrap();
         let selector = set.selector.match_labels.unwrap();
@@ -141,7 +143,7 @@ fn what_the_user_left_empty_on_purpose_stays() {
         { "topologyKey": "zone", "labelSelector": { "matchLabels": { "app": "noisy" } }, "namespaceSelector": {} },
     ] } });
     resource.spec.affinity = from(everywhere.clone());
-    assert_eq!(bodies(&resource)[3]["spec"]["template"]["spec"]["affinity"], everywhere);
+    assert_eq!(bodies(&resource)[4]["spec"]["template"]["spec"]["affinity"], everywhere);
 }
 
 #[rstest]
@@ -158,12 +160,13 @@ fn evictions_leave_a_quorum(#[case] replicas: u16, #[case] may_leave: u64) {
 #[test]
 fn the_size_is_not_part_of_the_hash() {
     let cluster = validate(&resource(3)).unwrap();
-    assert_eq!(objects(&cluster, 1)[3].annotations, objects(&cluster, 3)[3].annotations);
+    let set = |size| objects(&cluster, size, &Children::default()).applied.pop().unwrap();
+    assert_eq!(set(1).annotations, set(3).annotations);
 }
 
 #[test]
 fn a_variable_of_the_user_wins() {
-    let set = &bodies(&full())[3];
+    let set = &bodies(&full())[4];
     let env = set["spec"]["template"]["spec"]["containers"][0]["env"].as_array().unwrap();
     let named: Vec<&Value> = env.iter().filter(|variable| variable["name"] == "POD_NAME").collect();
     assert_eq!(named, [&json!({ "name": "POD_NAME", "value": "set by the user" })]);

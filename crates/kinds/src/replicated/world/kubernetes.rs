@@ -7,9 +7,9 @@ use windlass_core::labels::DESIRED_HASH;
 use windlass_core::ordinals::Ordinal;
 use windlass_core::outcome::Outcome;
 use windlass_core::step::{Manifest, ObjectKind, ObjectRef};
-use windlass_core::views::{Compact, Meta, ObjectView, PodView, StatefulSetView};
+use windlass_core::views::{Children, Compact, Meta, ObjectView, PodView, StatefulSetView};
 
-use super::super::build;
+use super::super::build::{self, Objects};
 use super::super::fixtures::{NAMESPACE, REVISION_LABEL, SET, pod, stored};
 use super::super::hooks::Deed;
 use super::super::validate::{Validated, validate};
@@ -42,6 +42,7 @@ impl World {
         match manifest.object.kind {
             ObjectKind::Service => drop(self.children.services.insert(name, object)),
             ObjectKind::PodDisruptionBudget => drop(self.children.disruption_budgets.insert(name, object)),
+            ObjectKind::ControllerRevision => drop(self.children.templates.insert(name, object)),
             ObjectKind::StatefulSet => {
                 let before = self.set();
                 let size = manifest.spec["replicas"].as_u64().and_then(|size| u16::try_from(size).ok()).unwrap();
@@ -60,7 +61,12 @@ impl World {
     /// The objects of a cluster that has been there for long.
     pub(super) fn begin_with_objects(&mut self, size: u16) {
         let cluster = validate(&self.resource).unwrap();
-        for manifest in if self.thorough { build::objects(&cluster, size) } else { sketches(&cluster, size) } {
+        let objects = if self.thorough {
+            build::objects(&cluster, size, &self.children)
+        } else {
+            sketches(&cluster, size, &self.children)
+        };
+        for manifest in objects.applied {
             self.apply(&manifest);
         }
         if let Some(set) = self.children.stateful_sets.get_mut(SET) {
@@ -187,7 +193,7 @@ impl World {
 }
 
 /// The objects of a cluster with only the fields that histories change.
-pub(super) fn sketches(cluster: &Validated, size: u16) -> Vec<Manifest> {
+pub(super) fn sketches(cluster: &Validated, size: u16, _: &Children) -> Objects {
     let image = &cluster.spec.pod.containers[0].image;
     let sketch = |kind, name, hash: String, spec| Manifest {
         object: ObjectRef { kind, namespace: cluster.namespace.clone(), name },
@@ -200,12 +206,13 @@ pub(super) fn sketches(cluster: &Validated, size: u16) -> Vec<Manifest> {
     let names = &cluster.names;
     let budget = json!({ "maxUnavailable": cluster.replicas });
     let set = json!({ "replicas": size, "image": image });
-    vec![
+    let applied = vec![
         sketch(ObjectKind::Service, names.headless_service(), String::new(), Value::Null),
         sketch(ObjectKind::Service, names.client_service(), String::new(), Value::Null),
         sketch(ObjectKind::PodDisruptionBudget, names.disruption_budget(), String::new(), budget),
         sketch(ObjectKind::StatefulSet, names.stateful_set(), image.clone().unwrap_or_default(), set),
-    ]
+    ];
+    Objects { applied, outdated: Vec::new() }
 }
 
 fn stored_sketch(manifest: &Manifest, version: u64) -> ObjectView {

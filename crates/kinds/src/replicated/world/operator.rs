@@ -14,6 +14,7 @@ use windlass_core::plan::Plan;
 use windlass_core::step::{Act, Action as _, ObjectKind, Step};
 
 use super::super::Replicated;
+use super::super::build::Objects;
 use super::super::facts::{Answer, Role};
 use super::super::fixtures::CLUSTER_UID;
 use super::super::hooks::{Deed, HookRun};
@@ -52,7 +53,7 @@ impl World {
             (_, true) => plan(&observed),
             (true, false) => plan_with(&observed, sketches),
             // All objects were found to be so, and nobody touched them since.
-            (false, false) => plan_with(&observed, |_, _| Vec::new()),
+            (false, false) => plan_with(&observed, |_, _, _| Objects { applied: Vec::new(), outdated: Vec::new() }),
         };
         let mut entries = memory.entries();
         entries.cluster_uid = CLUSTER_UID.into();
@@ -105,6 +106,9 @@ impl World {
         }
         match &step.act {
             Act::Apply(manifest) => drop(self.apply(manifest)),
+            Act::Delete { object, .. } if object.kind == ObjectKind::ControllerRevision => {
+                self.children.templates.remove(&object.name);
+            }
             Act::Delete { object, uid, resource_version } => {
                 let ordinal = Self::ordinal(&object.name);
                 let same = |meta: &windlass_core::views::Meta| meta.uid == *uid && meta.resource_version == *resource_version;
@@ -136,6 +140,9 @@ impl World {
         let paused = step.lane().is_some_and(|lane| Replicated::pause(&self.resource).lane(lane).paused);
         assert!(!paused, "{step} is taken in a paused lane");
         match &step.act {
+            Act::Delete { object, .. } if object.kind == ObjectKind::ControllerRevision => {
+                assert!(self.children.templates.len() > 1, "{step} although it is the only one that is kept");
+            }
             Act::Delete { object, uid, resource_version } => {
                 assert_eq!(object.kind, ObjectKind::Pod, "{step}");
                 assert!(!uid.is_empty() && !resource_version.is_empty(), "{step} has no precondition");

@@ -1,4 +1,4 @@
-//! Who may do what: the operator exactly what its manifest grants, the writer and the fake kubelet what they need.
+//! Who may do what: the operator exactly what its chart grants, the writer and the fake kubelet what they need.
 
 use std::path::Path;
 
@@ -33,20 +33,15 @@ pub(super) async fn grant(admin: &Client, run: &str) -> Result<()> {
     Ok(())
 }
 
-/// The rules of all cluster roles in the manifest that installs the operator.
+/// What the chart allows the operator, all of it everywhere.
 fn operator_rules() -> Result<Value> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/windlass.yaml");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/windlass/files/rules.yaml");
     let text = std::fs::read_to_string(&path)
         .with_context(|| format!("cannot read {}: `cargo xtask gen` writes it", path.display()))?;
-    let objects: Vec<Value> = serde_saphyr::from_multiple(&text).context("deploy/windlass.yaml cannot be read")?;
-    let rules: Vec<Value> = objects
-        .iter()
-        .filter(|object| object["kind"] == "ClusterRole")
-        .filter_map(|role| role["rules"].as_array().cloned())
-        .flatten()
-        .collect();
-    ensure!(!rules.is_empty(), "deploy/windlass.yaml has no ClusterRole: `cargo xtask gen` writes it");
-    Ok(Value::Array(rules))
+    let rules: Value = serde_saphyr::from_str(&text).with_context(|| format!("{} cannot be read", path.display()))?;
+    let all: Vec<Value> = ["clusters", "release"].iter().filter_map(|part| rules[part].as_array().cloned()).flatten().collect();
+    ensure!(!all.is_empty(), "{} has no rules: `cargo xtask gen` writes it", path.display());
+    Ok(Value::Array(all))
 }
 
 fn writer_rules() -> Value {

@@ -1,0 +1,109 @@
+//! The changes that a person can ask for, as merge patches that carry nothing else. Pure.
+
+use serde_json::{Map, Value, json};
+use windlass_core::labels;
+use windlass_core::lane::Lane;
+
+use crate::cluster::{Cluster, LANES};
+use crate::kinds::Kind;
+
+/// Asks for a pause of these lanes, or of the whole cluster when none is named.
+pub(crate) fn pause(kind: &Kind, lanes: &[Lane], reason: Option<&str>) -> Value {
+    let mut annotations = Map::new();
+    if let Some(reason) = reason {
+        annotations.insert(labels::PAUSE_REASON.to_owned(), json!(reason));
+    }
+    let whole = lanes.is_empty() && kind.pause.has_field;
+    if !whole {
+        let closed = if lanes.is_empty() { &LANES } else { lanes };
+        annotations.extend(closed.iter().map(|lane| (kind.pause.annotation(*lane).to_owned(), json!("true"))));
+    }
+    let mut change = Map::new();
+    if whole {
+        change.insert("spec".to_owned(), json!({ "paused": true }));
+    }
+    if !annotations.is_empty() {
+        change.insert("metadata".to_owned(), json!({ "annotations": annotations }));
+    }
+    Value::Object(change)
+}
+
+/// Withdraws the pause of these lanes, or of the whole cluster when none is named, and leaves nothing of it behind.
+///
+/// When one lane is resumed of a cluster that is paused as a whole, the other must stay closed: it gets its own annotation. That
+/// rests on what was read, so such a patch carries the version it was read at.
+pub(crate) fn resume(cluster: &Cluster, lanes: &[Lane]) -> Value {
+    let pause = &cluster.kind.pause;
+    let stays = |lane: &Lane| !lanes.is_empty() && !lanes.contains(lane) && cluster.is_pause_requested(*lane);
+    let staying: Vec<Lane> = LANES.into_iter().filter(stays).collect();
+    let mut annotations = Map::new();
+    for lane in LANES.iter().filter(|lane| lanes.is_empty() || lanes.contains(lane)) {
+        annotations.insert(pause.annotation(*lane).to_owned(), Value::Null);
+    }
+    if staying.is_empty() {
+        annotations.insert(labels::PAUSE_REASON.to_owned(), Value::Null);
+    }
+    let mut change = json!({});
+    if lanes.is_empty() {
+        if pause.has_field {
+            change["spec"] = json!({ "paused": null });
+        }
+    } else if cluster.is_whole_pause_requested() {
+        change["spec"] = json!({ "paused": null });
+        annotations.extend(staying.iter().map(|lane| (pause.annotation(*lane).to_owned(), json!("true"))));
+        change["metadata"]["resourceVersion"] = json!(cluster.object.metadata.resource_version);
+    }
+    change["metadata"]["annotations"] = Value::Object(annotations);
+    change
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::SERVED;
+    use crate::render::fixtures::cluster;
+
+    const RESOURCES: &str = "windlass.dev/resources-paused";
+    const CLUSTERING: &str = "windlass.dev/clustering-paused";
+    const REASON: &str = "windlass.dev/pause-reason";
+
+    #[test]
+    fn a_pause_carries_the_field_or_the_annotation_and_nothing_else() {
+        let kind = &SERVED[0];
+        assert_eq!(pause(kind, &[], None), json!({ "spec": { "paused": true } }));
+        assert_eq!(
+            pause(kind, &[], Some("disk")),
+            json!({ "spec": { "paused": true }, "metadata": { "annotations": { REASON: "disk" } } })
+        );
+        assert_eq!(
+            pause(kind, &[Lane::Clustering], Some("disk")),
+            json!({ "metadata": { "annotations": { CLUSTERING: "true", REASON: "disk" } } })
+        );
+    }
+
+    #[test]
+    fn a_resume_leaves_nothing_of_the_pause() {
+        let change = resume(&cluster(json!({ "spec": { "paused": true } }), None), &[]);
+        let nothing = json!({ RESOURCES: null, CLUSTERING: null, REASON: null });
+        assert_eq!(change, json!({ "spec": { "paused": null }, "metadata": { "annotations": nothing } }));
+    }
+
+    #[test]
+    fn one_lane_of_a_whole_pause_is_resumed_and_the_other_stays_closed() {
+        let paused = cluster(json!({ "metadata": { "resourceVersion": "7" }, "spec": { "paused": true } }), None);
+        let annotations = json!({ CLUSTERING: null, RESOURCES: "true" });
+        assert_eq!(
+            resume(&paused, &[Lane::Clustering]),
+            json!({ "spec": { "paused": null }, "metadata": { "resourceVersion": "7", "annotations": annotations } })
+        );
+    }
+
+    #[test]
+    fn the_reason_stays_as_long_as_a_lane_is_closed() {
+        let both = cluster(json!({ "metadata": { "annotations": { RESOURCES: "true", CLUSTERING: "true" } } }), None);
+        assert_eq!(resume(&both, &[Lane::Clustering]), json!({ "metadata": { "annotations": { CLUSTERING: null } } }));
+        let one = cluster(json!({ "metadata": { "annotations": { CLUSTERING: "true" } } }), None);
+        let nothing = json!({ CLUSTERING: null, REASON: null });
+        assert_eq!(resume(&one, &[Lane::Clustering]), json!({ "metadata": { "annotations": nothing } }));
+    }
+}

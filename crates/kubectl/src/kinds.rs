@@ -1,0 +1,187 @@
+//! The kinds of clusters that Windlass serves: how they are named, paused and counted.
+//!
+//! A new kind costs one entry in [`SERVED`]. Nothing here talks to anybody.
+
+use kube::core::ApiResource;
+use serde_json::Value;
+use windlass_api::ReplicatedStatefulSet;
+use windlass_core::labels;
+use windlass_core::lane::Lane;
+
+use crate::error::Error;
+use crate::view::{MembersView, RoleView};
+
+/// One kind of clusters.
+pub(crate) struct Kind {
+    /// How it is written on the command line; also how the names of its logbooks begin.
+    pub(crate) short: &'static str,
+    /// Where it is served.
+    pub(crate) resource: fn() -> ApiResource,
+    /// How it is paused.
+    pub(crate) pause: PauseForm,
+    /// How its members are read from the object.
+    pub(crate) members: fn(&Value) -> MembersView,
+}
+
+/// How a kind is paused.
+pub(crate) struct PauseForm {
+    /// Whether `spec.paused` closes both lanes.
+    pub(crate) has_field: bool,
+    /// The annotation that closes the Resources lane.
+    pub(crate) resources: &'static str,
+    /// The annotation that closes the Clustering lane.
+    pub(crate) clustering: &'static str,
+}
+
+impl PauseForm {
+    /// The annotation that closes a lane.
+    pub(crate) fn annotation(&self, lane: Lane) -> &'static str {
+        match lane {
+            Lane::Resources => self.resources,
+            Lane::Clustering => self.clustering,
+        }
+    }
+}
+
+/// Every kind, in the order in which they are listed.
+pub(crate) static SERVED: [Kind; 1] = [Kind {
+    short: "rss",
+    resource: || ApiResource::erase::<ReplicatedStatefulSet>(&()),
+    pause: PauseForm { has_field: true, resources: labels::RESOURCES_PAUSED, clustering: labels::CLUSTERING_PAUSED },
+    members: replicated_members,
+}];
+
+/// The size of a `ReplicatedStatefulSet` that names none.
+const REPLICATED_DEFAULT: usize = 3;
+
+fn replicated_members(object: &Value) -> MembersView {
+    let names = |list: &str| -> Vec<String> {
+        let all = object["status"]["members"][list].as_array().into_iter().flatten();
+        all.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let wanted = object["spec"]["replicas"].as_u64().and_then(|count| usize::try_from(count).ok());
+    let running = object["status"]["replicas"].as_u64().and_then(|count| usize::try_from(count).ok());
+    let roles = ["primary", "secondary", "unready", "failed"]
+        .into_iter()
+        .map(|role| RoleView { role: role.to_owned(), members: names(role) })
+        .filter(|role| !role.members.is_empty())
+        .collect();
+    MembersView { ready: names("ready").len(), running, wanted: wanted.unwrap_or(REPLICATED_DEFAULT), roles }
+}
+
+impl Kind {
+    /// Whether a word of the command line means this kind, as kubectl would read it.
+    fn is_meant_by(&self, word: &str) -> bool {
+        let resource = (self.resource)();
+        let word = word.to_ascii_lowercase();
+        let qualified = |name: &str| word == format!("{name}.{}", resource.group);
+        let singular = resource.kind.to_ascii_lowercase();
+        [self.short, &singular, &resource.plural].into_iter().any(|name| word == name || qualified(name))
+    }
+
+    /// How a cluster of this kind is written: `rss/harbour`.
+    pub(crate) fn handle(&self, name: &str) -> String {
+        format!("{}/{name}", self.short)
+    }
+
+    /// The name of a cluster's logbook.
+    pub(crate) fn logbook(&self, name: &str) -> String {
+        format!("{}-{name}", self.short)
+    }
+}
+
+/// One cluster, as the command line names it.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) kind: &'static Kind,
+    pub(crate) name: String,
+}
+
+impl Target {
+    /// Reads `KIND/NAME`, or `KIND NAME`.
+    pub(crate) fn parse(words: &[String]) -> Result<Self, Error> {
+        let (kind, name) = match words {
+            [word] => word.split_once('/').ok_or_else(|| {
+                Error::Usage(format!("{word:?} does not say both kind and name: write for example {:?}", format!("rss/{word}")))
+            })?,
+            [kind, name] => (kind.as_str(), name.as_str()),
+            _ => return Err(Error::Usage("say which cluster is meant, as KIND/NAME".to_owned())),
+        };
+        if name.is_empty() || name.contains('/') {
+            return Err(Error::Usage(format!("{:?} is no name of a cluster: write KIND/NAME", words.join(" "))));
+        }
+        let found = SERVED.iter().find(|served| served.is_meant_by(kind));
+        let kind = found.ok_or_else(|| {
+            let known: Vec<&str> = SERVED.iter().map(|served| served.short).collect();
+            Error::Usage(format!("Windlass serves no kind {kind:?}; it serves: {}", known.join(", ")))
+        })?;
+        Ok(Self { kind, name: name.to_owned() })
+    }
+
+    /// `rss/harbour`.
+    pub(crate) fn handle(&self) -> String {
+        self.kind.handle(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[rstest]
+    #[case("rss/harbour")]
+    #[case("RSS/harbour")]
+    #[case("rss harbour")]
+    #[case("replicatedstatefulset/harbour")]
+    #[case("ReplicatedStatefulSet harbour")]
+    #[case("replicatedstatefulsets harbour")]
+    #[case("replicatedstatefulsets.clusterlabs.org/harbour")]
+    fn a_cluster_is_named_as_kubectl_names_things(#[case] text: &str) {
+        let target = Target::parse(&words(text)).ok().unwrap();
+        assert_eq!((target.handle().as_str(), target.kind.logbook(&target.name).as_str()), ("rss/harbour", "rss-harbour"));
+    }
+
+    #[rstest]
+    #[case("harbour", "rss/harbour")]
+    #[case("pod/harbour", "serves no kind \"pod\"")]
+    #[case("rss/", "no name")]
+    #[case("rss/a/b", "no name")]
+    #[case("rss a b", "KIND/NAME")]
+    fn what_names_no_cluster_is_a_mistake_of_usage(#[case] text: &str, #[case] told: &str) {
+        let error = Target::parse(&words(text)).err().unwrap();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains(told), "{error}");
+    }
+
+    #[test]
+    fn every_served_definition_has_its_entry_and_its_short_name() {
+        for definition in windlass_api::custom_resource_definitions() {
+            let names = definition.spec.names;
+            if names.kind == "Logbook" {
+                continue;
+            }
+            let kind = SERVED.iter().find(|served| (served.resource)().kind == names.kind);
+            let kind = kind.unwrap_or_else(|| panic!("{} has no entry", names.kind));
+            assert!(names.short_names.unwrap().contains(&kind.short.to_owned()));
+        }
+    }
+
+    #[test]
+    fn members_are_counted_whatever_is_in_the_status() {
+        let none = replicated_members(&json!({ "spec": {}, "status": { "members": "rubbish" } }));
+        assert_eq!((none.ready, none.running, none.wanted, none.roles.len()), (0, None, 3, 0));
+        let some = replicated_members(&json!({
+            "spec": { "replicas": 2 },
+            "status": { "replicas": 2, "members": { "ready": ["a"], "primary": ["a"], "unready": ["b"] } },
+        }));
+        assert_eq!((some.ready, some.running, some.wanted), (1, Some(2), 2));
+        assert_eq!(some.roles.iter().map(|role| role.role.as_str()).collect::<Vec<_>>(), ["primary", "unready"]);
+    }
+}
