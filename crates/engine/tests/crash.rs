@@ -4,8 +4,10 @@
 mod harness;
 
 use harness::cases::Sort;
+use harness::judge::Law;
 use harness::replicated::Harbour;
-use harness::run::{Choice, run};
+use harness::run::{Choice, run, spoiled};
+use harness::sabotage::Sabotage;
 
 /// Which sorts of perturbations a campaign is about; without a campaign, all.
 fn sorts(campaign: &str) -> Vec<Sort> {
@@ -34,4 +36,26 @@ fn every_perturbation_ends_as_if_nothing_had_happened() {
     }
     println!("{}, {pairs} pairs drawn for each scenario", outcome.figures);
     assert_eq!(outcome.failed, 0, "{}", outcome.figures);
+}
+
+fn laws_broken(scenario: &str, sabotage: Option<Sabotage>, spoil: fn(&Harbour)) -> Vec<Law> {
+    spoiled::<Harbour>(scenario, sabotage, spoil).into_iter().map(|breach| breach.law).collect()
+}
+
+#[test]
+fn a_dropped_precondition_is_found() {
+    assert!(laws_broken("template", Some(Sabotage::Deletes), |_| ()).contains(&Law::DeletePrecondition));
+    assert!(laws_broken("create", Some(Sabotage::Patches), |_| ()).contains(&Law::WritePrecondition));
+}
+
+#[test]
+fn a_skipped_intent_is_found() {
+    for scenario in ["create", "scale-in", "template"] {
+        assert!(laws_broken(scenario, Some(Sabotage::Intents), |_| ()).contains(&Law::IntentFirst), "{scenario}");
+    }
+}
+
+#[test]
+fn an_act_upon_the_unknown_is_found_by_the_rows_that_it_loses() {
+    assert!(laws_broken("all-crash", None, Harbour::believe_silence).contains(&Law::World));
 }

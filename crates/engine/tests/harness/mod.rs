@@ -13,3 +13,4 @@ pub mod members;
 pub mod play;
 pub mod replicated;
 pub mod run;
+pub mod sabotage;

@@ -20,6 +20,7 @@ use super::director::{Director, EXPIRY, Numbered};
 use super::judge::{Breach, Law};
 use super::kit::{NAMESPACE, Scene, Step, Wish, World};
 use super::members::{Backstage, Life, Reach};
+use super::sabotage::{self, Sabotage};
 
 /// A cluster is at rest when nothing moved for this long.
 const REST: Duration = Duration::from_secs(20);
@@ -58,6 +59,10 @@ impl<W: World> Snapshot<W> {
         Self { server, world, kubernetes, time: self.time }
     }
 
+    pub fn world(&self) -> &W {
+        &self.world
+    }
+
     pub fn revision(&self) -> u64 {
         self.server.revision()
     }
@@ -71,6 +76,8 @@ pub struct Part<'a, W> {
     pub settles: bool,
     /// The revision that controllers are shown at first: the first one if it does not settle, else those after a crash.
     pub past: Option<u64>,
+    /// The law that is broken on purpose.
+    pub sabotage: Option<Sabotage>,
 }
 
 /// How it ended.
@@ -181,7 +188,8 @@ impl<W: World> Play<'_, W> {
             if let Some(past) = past {
                 line.hold_view_at(past);
             }
-            start(&life, &line, &metrics, base, self.lines.len());
+            let calls = Calls::new(sabotage::client(&line, self.part.sabotage));
+            start(&life, calls, &metrics, base, self.lines.len());
             let curtain = self.watch(&life, &line, since, past).await;
             self.base = base + since.elapsed();
             curtain
@@ -286,13 +294,13 @@ fn shortened(wish: &Wish) -> String {
 }
 
 /// Starts a controller at this time. Each is another process of the same release.
-fn start<W: World>(life: &Arc<Life<W>>, line: &Line, metrics: &Arc<Metrics>, time: Duration, number: usize) {
+fn start<W: World>(life: &Arc<Life<W>>, calls: Calls, metrics: &Arc<Metrics>, time: Duration, number: usize) {
     let start = Timestamp::from_second(FIRST_DAY).unwrap() + SignedDuration::try_from(time).unwrap();
     let mut settings = Settings { clock: Clock::Counted { start, since: Instant::now() }, ..Settings::default() };
     settings.identity.release = "ops/windlass".into();
     // A time is not enough: two may begin at the same one.
     settings.identity.holder = format!("process-{}-{number}", time.as_millis());
-    let (calls, metrics, members) = (Calls::new(line.client()), Arc::clone(metrics), Reach(Arc::clone(life)));
+    let (metrics, members) = (Arc::clone(metrics), Reach(Arc::clone(life)));
     tokio::spawn(async move {
         let mut controller = Controller::start(calls, metrics, settings, CancellationToken::new());
         controller.wait_until_synced(&Health::default()).await;

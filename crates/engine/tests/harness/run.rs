@@ -12,6 +12,7 @@ use super::director::Director;
 use super::judge::{Breach, Law};
 use super::kit::{Scenario, World};
 use super::play::{Ended, Part, Snapshot, play};
+use super::sabotage::Sabotage;
 
 /// The variable that names one case, or the beginning of the names of several.
 const CASE: &str = "WINDLASS_CASE";
@@ -65,9 +66,9 @@ pub struct Outcome {
 }
 
 fn prepare<W: World>(scenario: Scenario<W>, choice: &Choice) -> Result<Prepared<W>, Vec<Breach>> {
-    let setup = Part { script: &scenario.setup, goal: scenario.ready, settles: true, past: None };
+    let setup = Part { script: &scenario.setup, goal: scenario.ready, settles: true, past: None, sabotage: None };
     let made = play(&Snapshot::empty(), &setup, Director::new(Vec::new()));
-    let part = Part { script: &scenario.script, goal: scenario.goal, settles: true, past: None };
+    let part = Part { script: &scenario.script, goal: scenario.goal, settles: true, past: None, sabotage: None };
     let plain = play(&made.end, &part, Director::new(Vec::new()));
     if made.breaches.iter().chain(&plain.breaches).any(|breach| matches!(breach.law, Law::Rest | Law::World)) {
         for line in made.trace.iter().chain(&plain.trace) {
@@ -105,9 +106,20 @@ impl<W: World> Prepared<W> {
     fn ended(&self, case: &Case) -> Ended<W> {
         let (start, script) =
             if case.from_end { (&self.plain.end, &[][..]) } else { (&self.start, self.scenario.script.as_slice()) };
-        let part = Part { script, goal: self.scenario.goal, settles: !case.from_end, past: case.past };
+        let part = Part { script, goal: self.scenario.goal, settles: !case.from_end, past: case.past, sabotage: None };
         play(start, &part, Director::new(case.strikes.clone()))
     }
+}
+
+/// Plays a scenario with a law broken on purpose, or with a world that its script spoils, and tells what was found.
+pub fn spoiled<W: World>(name: &str, sabotage: Option<Sabotage>, spoil: fn(&W)) -> Vec<Breach> {
+    let scenario = W::scenarios().into_iter().find(|scenario| scenario.name == name).unwrap();
+    let setup = Part { script: &scenario.setup, goal: scenario.ready, settles: true, past: None, sabotage: None };
+    let made = play(&Snapshot::empty(), &setup, Director::new(Vec::new()));
+    assert_eq!(made.breaches, [], "{name} is sound before anything is spoiled");
+    spoil(made.end.world());
+    let part = Part { script: &scenario.script, goal: scenario.goal, settles: true, past: None, sabotage };
+    play(&made.end, &part, Director::new(Vec::new())).breaches
 }
 
 /// Runs what is chosen.

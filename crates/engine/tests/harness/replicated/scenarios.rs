@@ -88,13 +88,14 @@ fn holds_all(scene: &Sight<'_>) -> bool {
 }
 
 fn pause() -> Vec<Step<Harbour>> {
-    let ask = now(|scene| {
-        scene.world.write_rows(10);
-        vec![Wish::Patch(json!({
-            "metadata": { "annotations": { "windlass.dev/pause-reason": "maintenance" } },
-            "spec": { "paused": true },
-        }))]
-    });
+    let ask = Step::<Harbour> {
+        when: three_serve,
+        act: |scene| {
+            scene.world.write_rows(10);
+            let reason = json!({ "annotations": { "windlass.dev/pause-reason": "maintenance" } });
+            vec![Wish::Patch(json!({ "metadata": reason, "spec": { "paused": true } }))]
+        },
+    };
     let change = Step::<Harbour> {
         when: is_paused,
         act: |scene| {
