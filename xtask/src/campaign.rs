@@ -29,6 +29,12 @@ enum Campaign {
     Histories,
     /// User edits interleaved with status writes, on the fake API server.
     Edits,
+    /// The controller dies around each of its calls, and around two of them.
+    Crash,
+    /// Fresh controllers are shown the past, at the end and after a crash.
+    Stale,
+    /// Each call and each event goes wrong in each way, and two of them.
+    Faults,
 }
 
 /// How a campaign is run.
@@ -43,6 +49,21 @@ struct Plan {
     count: u64,
     /// What only the test's line of figures holds.
     figures: &'static str,
+    /// What else the test is told.
+    also: Option<(&'static str, &'static str)>,
+}
+
+/// A campaign of the crash harness: all single perturbations of these sorts, and so many pairs of them for each scenario.
+fn harness(name: &'static str, pairs: u64) -> Plan {
+    Plan {
+        package: "windlass-engine",
+        target: &["--test", "crash"],
+        test: "every_perturbation_ends_as_if_nothing_had_happened",
+        variable: "WINDLASS_PAIRS",
+        count: pairs,
+        figures: "crash harness: ",
+        also: Some(("WINDLASS_CAMPAIGN", name)),
+    }
 }
 
 impl Campaign {
@@ -55,6 +76,7 @@ impl Campaign {
                 variable: "WINDLASS_HISTORIES",
                 count: 5_000_000,
                 figures: " random histories, ",
+                also: None,
             },
             Self::Histories => Plan {
                 package: "windlass-kinds",
@@ -63,6 +85,7 @@ impl Campaign {
                 variable: "WINDLASS_HISTORIES",
                 count: 1_000_000,
                 figures: " histories from seed ",
+                also: None,
             },
             Self::Edits => Plan {
                 package: "windlass-engine",
@@ -71,7 +94,11 @@ impl Campaign {
                 variable: "WINDLASS_INTERLEAVINGS",
                 count: 50_000,
                 figures: " interleavings, ",
+                also: None,
             },
+            Self::Crash => harness("crash", 500),
+            Self::Stale => harness("stale", 200),
+            Self::Faults => harness("faults", 500),
         }
     }
 }
@@ -96,6 +123,7 @@ async fn run_test(plan: &Plan, count: u64) -> Result<String> {
         .args(plan.target)
         .args(["--", "--nocapture", plan.test])
         .env(plan.variable, count.to_string())
+        .envs(plan.also)
         .stdout(Stdio::piped())
         .spawn()
         .context("cannot run cargo")?;

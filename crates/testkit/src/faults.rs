@@ -128,6 +128,8 @@ pub enum Effect {
     Delay(Duration),
     /// A get or list is answered as of this revision.
     StaleAt(u64),
+    /// The request lies on its [`crate::Line`] until the test delivers it; its caller gets no answer.
+    Keep,
 }
 
 impl Effect {
@@ -213,6 +215,10 @@ pub enum EventEffect {
     Break,
     /// The stream ends with an ERROR event of code 410.
     Gone,
+    /// It is never sent; the stream goes on, and after this time ends with an ERROR event of code 410, so that a new list shows it.
+    Skip(Duration),
+    /// It waits for the next event of the same object, which is then the only one that is sent; this long at most.
+    Merge(Duration),
 }
 
 #[derive(Clone, Debug)]

@@ -27,6 +27,7 @@ use crate::{
     failure::Failure,
     faults::{Effect, Faults},
     inspect::Store,
+    line::{Guard, Line, Way},
     path::{Query, Route, parse_path},
     read::View,
     registry::from_definition,
@@ -34,7 +35,7 @@ use crate::{
     watch as watching,
 };
 
-type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
+pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// What all handles of one server share.
 pub(crate) struct Shared {
@@ -109,6 +110,18 @@ impl FakeApiServer {
         Client::new(self.clone(), "default")
     }
 
+    /// A line of its own for one client, with a guard on it.
+    pub fn line(&self, guard: Arc<dyn Guard>) -> Line {
+        Line::new(Arc::clone(&self.shared), guard)
+    }
+
+    /// A second server that goes on from the same objects and revisions. Calls and faults are not taken over.
+    pub fn fork(&self) -> Self {
+        let state = self.shared.lock().fork();
+        let shared = Shared { state: Mutex::new(state), tick: watch::Sender::new(0) };
+        Self { shared: Arc::new(shared) }
+    }
+
     /// Direct sight of the objects.
     pub fn store(&self) -> Store {
         Store { shared: Arc::clone(&self.shared) }
@@ -178,7 +191,11 @@ impl FakeApiServer {
         self
     }
 
-    async fn handle(shared: Arc<Shared>, request: http::Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
+    pub(crate) async fn handle(
+        shared: Arc<Shared>,
+        way: Option<Arc<Way>>,
+        request: http::Request<Body>,
+    ) -> Result<Response<ResponseBody>, BoxError> {
         let (parts, body) = request.into_parts();
         let bytes = body.collect().await?.to_bytes();
         let query = Query::parse(parts.uri.query());
@@ -211,11 +228,12 @@ impl FakeApiServer {
             query,
             body,
         };
-        let (index, effect) = Self::record(&shared, &request);
-        Self::carry_out(shared, request, index, effect).await
+        let (index, call, scripted) = Self::record(&shared, &request);
+        let effect = scripted.or_else(|| way.as_ref()?.guard.before(&call));
+        Self::carry_out(shared, way, request, index, effect).await
     }
 
-    fn record(shared: &Shared, request: &Request) -> (usize, Option<Effect>) {
+    fn record(shared: &Shared, request: &Request) -> (usize, Call, Option<Effect>) {
         let mut state = shared.lock();
         let call = Call {
             index: state.calls.len(),
@@ -236,12 +254,13 @@ impl FakeApiServer {
             outcome: Outcome::Pending,
         };
         let effect = state.script.effect_on(&call);
-        state.calls.push(call);
-        (state.calls.len() - 1, effect)
+        state.calls.push(call.clone());
+        (state.calls.len() - 1, call, effect)
     }
 
     async fn carry_out(
         shared: Arc<Shared>,
+        way: Option<Arc<Way>>,
         request: Request,
         index: usize,
         effect: Option<Effect>,
@@ -266,12 +285,28 @@ impl FakeApiServer {
                 conclude(Outcome::Hung);
                 return std::future::pending().await;
             }
+            Some(Effect::Keep) => {
+                conclude(Outcome::Hung);
+                if let Some(way) = &way {
+                    way.keep(request);
+                }
+                return std::future::pending().await;
+            }
             Some(Effect::Delay(time)) => tokio::time::sleep(*time).await,
             Some(Effect::StaleAt(revision)) => stale_at = Some(*revision),
             _ => {}
         }
+        if matches!(request.verb, Verb::List | Verb::Watch) {
+            stale_at = stale_at.or_else(|| way.as_ref()?.held_at());
+        }
         let done = shared.lock().carry_out(&request, stale_at);
         shared.wake();
+        if let Some(way) = &way {
+            let call = shared.lock().calls.get(index).cloned();
+            if let Some(call) = call {
+                way.guard.after(&call, done.is_ok());
+            }
+        }
         match effect {
             Some(Effect::LostAfter) => {
                 conclude(Outcome::Lost { done: done.is_ok() });
@@ -295,7 +330,7 @@ impl FakeApiServer {
             }
             Ok(Done::Watch(subscription)) => {
                 conclude(answered(200, ""));
-                let events = watching::stream(Arc::clone(&shared), *subscription)
+                let events = watching::stream(Arc::clone(&shared), subscription.on_line(way))
                     .map(|line| line.map(Frame::data).map_err(BoxError::from));
                 let body = StreamBody::new(events).boxed_unsync();
                 Ok(Response::builder().header(header::CONTENT_TYPE, "application/json").body(body)?)
@@ -318,7 +353,7 @@ impl Service<http::Request<Body>> for FakeApiServer {
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        Box::pin(Self::handle(Arc::clone(&self.shared), request))
+        Box::pin(Self::handle(Arc::clone(&self.shared), None, request))
     }
 }
 

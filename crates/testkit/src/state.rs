@@ -47,6 +47,20 @@ impl State {
         state
     }
 
+    /// The same objects, revisions and identities, without the calls and the script.
+    pub(crate) fn fork(&self) -> Self {
+        Self {
+            registry: self.registry.clone(),
+            history: self.history.clone(),
+            clock: self.clock.clone(),
+            calls: Vec::new(),
+            script: Script::default(),
+            collect_always: self.collect_always,
+            bookmarks: 0,
+            identities: self.identities,
+        }
+    }
+
     pub(crate) fn plant_namespace(&mut self, name: &str) {
         let Some(resource) = self.registry.find("", "v1", "namespaces") else {
             return;

@@ -49,7 +49,7 @@ struct Version {
 }
 
 /// The history of all objects.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct History {
     revision: u64,
     /// Watches and exact lists from before this revision are refused.

@@ -13,6 +13,7 @@ use tokio::{
 use crate::{
     failure::Failure,
     faults::EventEffect,
+    line::{Sighting, Way},
     object::meta,
     path::Query,
     read::{View, revision_of},
@@ -41,6 +42,12 @@ pub(crate) struct Subscription {
     cursor: u64,
     queue: VecDeque<Step>,
     held_back: Option<Value>,
+    /// An event that waits for the next one of its object, and until when at most.
+    merging: Option<(String, Value, Instant)>,
+    /// When the server says that it does not know this watch any more.
+    expires: Option<Instant>,
+    /// The line of the client, if it has one of its own.
+    way: Option<Arc<Way>>,
 }
 
 /// The next thing to do on a stream.
@@ -84,6 +91,9 @@ impl State {
             cursor: newest,
             queue: VecDeque::new(),
             held_back: None,
+            merging: None,
+            expires: None,
+            way: None,
         };
         match asked {
             Some(from) if from > 0 && !initial => {
@@ -111,6 +121,11 @@ impl State {
 }
 
 impl Subscription {
+    /// The same watch, for the client at the end of this line.
+    pub(crate) fn on_line(self, way: Option<Arc<Way>>) -> Self {
+        Self { way, ..self }
+    }
+
     fn event(&self, kind: &str, object: &Value) -> Value {
         json!({ "type": kind, "object": self.view.show(&self.resource, object) })
     }
@@ -149,7 +164,7 @@ impl Subscription {
 
     /// Takes over what has happened since, as far as the script lets it show.
     fn advance(&mut self, state: &mut State) {
-        let limit = state.readable_revision(None);
+        let limit = state.readable_revision(self.way.as_ref().and_then(|way| way.held_at()));
         let changes: Vec<Change> =
             state.history.changes_after(self.cursor).iter().take_while(|change| change.revision <= limit).cloned().collect();
         for change in changes {
@@ -159,9 +174,19 @@ impl Subscription {
             };
             let name = meta(&object, "name").to_owned();
             let event = self.event(kind, &object);
-            match state.script.effect_on_event(&self.resource.plural, &name, kind) {
+            let scripted = state.script.effect_on_event(&self.resource.plural, &name, kind);
+            let effect = scripted.or_else(|| {
+                let resource = self.resource.plural.clone();
+                self.way.as_ref()?.guard.event(&Sighting { resource, name: name.clone(), kind, revision: change.revision })
+            });
+            if self.merging.as_ref().is_some_and(|(waiting, _, _)| *waiting == name) {
+                self.merging = None;
+            }
+            match effect {
                 None => self.send(event),
                 Some(EventEffect::Drop) => {}
+                Some(EventEffect::Skip(time)) => self.expires = Some(Instant::now() + time),
+                Some(EventEffect::Merge(time)) => self.merging = Some((name, event, Instant::now() + time)),
                 Some(EventEffect::SwapWithNext) => self.held_back = Some(event),
                 Some(EventEffect::Delay(time)) => {
                     self.queue.push_back(Step::Wait(time));
@@ -176,14 +201,35 @@ impl Subscription {
                     return;
                 }
                 Some(EventEffect::Gone) => {
-                    let failure = Failure::generic(410, None);
-                    self.queue.push_back(Step::Send(json!({ "type": "ERROR", "object": failure.body() })));
-                    self.queue.push_back(Step::Close);
+                    self.expire();
                     return;
                 }
             }
         }
         self.cursor = self.cursor.max(limit.min(state.history.revision()));
+    }
+
+    fn expire(&mut self) {
+        let failure = Failure::generic(410, None);
+        self.queue.push_back(Step::Send(json!({ "type": "ERROR", "object": failure.body() })));
+        self.queue.push_back(Step::Close);
+    }
+
+    /// The next moment at which something happens without a change.
+    fn due(&self) -> Option<Instant> {
+        let merging = self.merging.as_ref().map(|(_, _, until)| *until);
+        [merging, self.expires].into_iter().flatten().min()
+    }
+
+    /// Lets happen what is due.
+    fn pass_time(&mut self) {
+        let now = Instant::now();
+        if let Some((_, event, _)) = self.merging.take_if(|(_, _, until)| *until <= now) {
+            self.send(event);
+        }
+        if self.expires.take_if(|at| *at <= now).is_some() {
+            self.expire();
+        }
     }
 
     fn send(&mut self, event: Value) {
@@ -248,6 +294,7 @@ impl Follower {
             {
                 let shared = Arc::clone(&self.shared);
                 let mut state = shared.lock();
+                self.subscription.pass_time();
                 self.subscription.advance(&mut state);
                 if self.subscription.queue.is_empty() && state.bookmarks != self.bookmarks_seen {
                     self.bookmarks_seen = state.bookmarks;
@@ -257,6 +304,7 @@ impl Follower {
             if !self.subscription.queue.is_empty() {
                 continue;
             }
+            let due = self.subscription.due();
             tokio::select! {
                 changed = self.wake.changed() => {
                     if changed.is_err() {
@@ -267,6 +315,7 @@ impl Follower {
                     self.push_bookmark();
                     self.closing = true;
                 }
+                () = sleep_until(due.unwrap_or(self.deadline)), if due.is_some() => {}
                 () = sleep_until(self.next_bookmark) => {
                     self.next_bookmark += BOOKMARK_PERIOD;
                     self.push_bookmark();

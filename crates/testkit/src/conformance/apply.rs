@@ -27,6 +27,7 @@ pub(super) fn cases() -> Vec<Case> {
         apply_with_another_uid_is_refused,
         apply_with_a_uid_does_not_create,
         apply_with_a_version_creates_a_missing_object,
+        apply_with_version_one_only_creates,
         a_dry_run_apply_changes_nothing,
         apply_ignores_status,
         apply_to_status_takes_status_alone,
@@ -139,6 +140,18 @@ async fn apply_with_a_version_creates_a_missing_object(desk: Desk) -> CaseResult
     config["metadata"]["resourceVersion"] = json!("5");
     let made = desk.apply(&CONFIG_MAPS, "a", "one", "", &config).await?;
     check(text(&made, "/metadata/resourceVersion") != "5", "the version was taken over")
+}
+
+/// No object ever has version 1: an apply that names it creates, and never changes what somebody else made meanwhile.
+async fn apply_with_version_one_only_creates(desk: Desk) -> CaseResult {
+    let mut config = data(&json!({"k": "v"}));
+    config["metadata"]["resourceVersion"] = json!("1");
+    let made = desk.apply(&CONFIG_MAPS, "a", "one", "&force=true", &config).await?;
+    let refusal = refused(desk.apply(&CONFIG_MAPS, "a", "one", "&force=true", &config).await, 409, "Conflict")?;
+    check(refusal.message.contains("the object has been modified"), "the refusal does not say that the object is another")?;
+    same(&desk.get(&CONFIG_MAPS, "a").await?, &made, "what is stored")?;
+    desk.delete(&CONFIG_MAPS, "a", &json!({})).await?;
+    desk.apply(&CONFIG_MAPS, "a", "one", "&force=true", &config).await.map(drop).map_err(Into::into)
 }
 
 async fn a_dry_run_apply_changes_nothing(desk: Desk) -> CaseResult {

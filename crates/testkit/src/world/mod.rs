@@ -49,6 +49,11 @@ impl StatefulSetController {
         }
     }
 
+    /// The same world behind another server, which knows the same objects.
+    pub fn fork(&self, server: &FakeApiServer) -> Self {
+        Self { server: server.clone(), ..self.clone() }
+    }
+
     /// Lets the world act until it has nothing more to do; returns how many writes it made.
     pub async fn settle(&mut self) -> usize {
         let mut total = 0;
@@ -143,6 +148,9 @@ impl State {
         let (namespace, name) = (crate::object::meta(old, "namespace"), crate::object::meta(old, "name"));
         let mut new = (**old).clone();
         change(&mut new);
+        if new == **old {
+            return false;
+        }
         let before = self.history.revision();
         let request = self.world_request(plural, namespace, name, subresource);
         let written = request.and_then(|request| self.finish_update(&request, old, new, true));

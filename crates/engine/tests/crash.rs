@@ -1,0 +1,61 @@
+//! The crash harness at work: every crash point, every fault at every call, every lost event, every stale view. See `harness`.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what went wrong by panicking")]
+
+mod harness;
+
+use harness::cases::Sort;
+use harness::judge::Law;
+use harness::replicated::Harbour;
+use harness::run::{Choice, run, spoiled};
+use harness::sabotage::Sabotage;
+
+/// Which sorts of perturbations a campaign is about; without a campaign, all.
+fn sorts(campaign: &str) -> Vec<Sort> {
+    match campaign {
+        "crash" => vec![Sort::Crash],
+        "stale" => vec![Sort::Stale],
+        "faults" => vec![Sort::Fault, Sort::Event],
+        _ => vec![Sort::Crash, Sort::Fault, Sort::Event, Sort::Stale],
+    }
+}
+
+#[test]
+fn every_perturbation_ends_as_if_nothing_had_happened() {
+    let campaign = std::env::var("WINDLASS_CAMPAIGN").ok();
+    let pairs = std::env::var("WINDLASS_PAIRS").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let choice = Choice {
+        sorts: sorts(campaign.as_deref().unwrap_or_default()),
+        // The short form takes every crash point, and of the many others enough to find a law that is broken.
+        thinned: if campaign.is_some() { 1 } else { 5 },
+        pairs,
+        long: campaign.is_some(),
+    };
+    let outcome = run::<Harbour>(&choice);
+    for line in outcome.table.iter().chain(&outcome.failures) {
+        println!("{line}");
+    }
+    println!("{}, {pairs} pairs drawn for each scenario", outcome.figures);
+    assert_eq!(outcome.failed, 0, "{}", outcome.figures);
+}
+
+fn laws_broken(scenario: &str, sabotage: Option<Sabotage>, spoil: fn(&Harbour)) -> Vec<Law> {
+    spoiled::<Harbour>(scenario, sabotage, spoil).into_iter().map(|breach| breach.law).collect()
+}
+
+#[test]
+fn a_dropped_precondition_is_found() {
+    assert!(laws_broken("template", Some(Sabotage::Deletes), |_| ()).contains(&Law::DeletePrecondition));
+    assert!(laws_broken("create", Some(Sabotage::Patches), |_| ()).contains(&Law::WritePrecondition));
+}
+
+#[test]
+fn a_skipped_intent_is_found() {
+    for scenario in ["create", "scale-in", "template"] {
+        assert!(laws_broken(scenario, Some(Sabotage::Intents), |_| ()).contains(&Law::IntentFirst), "{scenario}");
+    }
+}
+
+#[test]
+fn an_act_upon_the_unknown_is_found_by_the_rows_that_it_loses() {
+    assert!(laws_broken("all-crash", None, Harbour::believe_silence).contains(&Law::World));
+}

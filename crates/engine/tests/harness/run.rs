@@ -1,0 +1,269 @@
+//! Runs all cases on all cores, and tells what came of them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::cases::{Case, Sort, pair, singles};
+use super::digest::differences;
+use super::director::Director;
+use super::judge::{Breach, Law};
+use super::kit::{Scenario, World};
+use super::play::{Ended, Part, Snapshot, play};
+use super::sabotage::Sabotage;
+
+/// The variable that names one case, or the beginning of the names of several.
+const CASE: &str = "WINDLASS_CASE";
+/// How many failing cases are told in full.
+const TOLD: usize = 5;
+
+/// What is run.
+pub struct Choice {
+    /// Which sorts.
+    pub sorts: Vec<Sort>,
+    /// Of those that are not crashes, one in so many.
+    pub thinned: usize,
+    /// How many pairs of perturbations are drawn for each scenario.
+    pub pairs: u64,
+    /// Whether the scenarios of the campaigns are played as well.
+    pub long: bool,
+}
+
+impl Choice {
+    fn takes(&self, index: usize, case: &Case) -> bool {
+        let sorted = case.sort == Sort::Pair || self.sorts.contains(&case.sort);
+        sorted && (matches!(case.sort, Sort::Crash | Sort::Pair) || index.is_multiple_of(self.thinned))
+    }
+}
+
+/// A scenario, played without perturbations.
+struct Prepared<W> {
+    scenario: Scenario<W>,
+    start: Snapshot<W>,
+    plain: Ended<W>,
+    cases: Vec<Case>,
+}
+
+/// A case that failed.
+struct Failed {
+    name: String,
+    breaches: Vec<Breach>,
+    trace: Vec<String>,
+}
+
+/// What came of all cases.
+#[derive(Default)]
+pub struct Outcome {
+    /// The lines to print.
+    pub table: Vec<String>,
+    /// One line of figures.
+    pub figures: String,
+    /// What failed, in full.
+    pub failures: Vec<String>,
+    pub failed: usize,
+}
+
+fn prepare<W: World>(scenario: Scenario<W>, choice: &Choice) -> Result<Prepared<W>, Vec<Breach>> {
+    let setup = Part { script: &scenario.setup, goal: scenario.ready, settles: true, past: None, sabotage: None };
+    let made = play(&Snapshot::empty(), &setup, Director::new(Vec::new()));
+    let part = Part { script: &scenario.script, goal: scenario.goal, settles: true, past: None, sabotage: None };
+    let plain = play(&made.end, &part, Director::new(Vec::new()));
+    if made.breaches.iter().chain(&plain.breaches).any(|breach| matches!(breach.law, Law::Rest | Law::World)) {
+        for line in made.trace.iter().chain(&plain.trace) {
+            println!("{line}");
+        }
+        return Err(made.breaches.into_iter().chain(plain.breaches).collect());
+    }
+    let mut cases = singles(scenario.name, &plain, plain.end.revision());
+    let drawn: Vec<Case> = cases.iter().filter(|case| choice.sorts.contains(&case.sort)).cloned().collect();
+    cases.extend((0..choice.pairs).filter_map(|draw| pair(scenario.name, &drawn, draw)));
+    Ok(Prepared { scenario, start: made.end, plain, cases })
+}
+
+impl<W: World> Prepared<W> {
+    fn run(&self, case: &Case) -> Vec<Breach> {
+        self.run_whole(case).breaches
+    }
+
+    fn run_whole(&self, case: &Case) -> Failed {
+        let ended = catch_unwind(AssertUnwindSafe(|| self.ended(case)));
+        match ended {
+            Ok(ended) => {
+                let mut breaches = ended.breaches;
+                let differing = differences(&self.plain.digest, &ended.digest);
+                breaches.extend(differing.into_iter().map(|how| Breach { law: Law::SameEnd, how }));
+                Failed { name: case.name.clone(), breaches, trace: ended.trace }
+            }
+            Err(_) => {
+                let breach = Breach { law: Law::NoPanic, how: "the harness or the world panicked".into() };
+                Failed { name: case.name.clone(), breaches: vec![breach], trace: Vec::new() }
+            }
+        }
+    }
+
+    fn ended(&self, case: &Case) -> Ended<W> {
+        let (start, script) =
+            if case.from_end { (&self.plain.end, &[][..]) } else { (&self.start, self.scenario.script.as_slice()) };
+        let part = Part { script, goal: self.scenario.goal, settles: !case.from_end, past: case.past, sabotage: None };
+        play(start, &part, Director::new(case.strikes.clone()))
+    }
+}
+
+/// Plays a scenario with a law broken on purpose, or with a world that its script spoils, and tells what was found.
+pub fn spoiled<W: World>(name: &str, sabotage: Option<Sabotage>, spoil: fn(&W)) -> Vec<Breach> {
+    let scenario = W::scenarios().into_iter().find(|scenario| scenario.name == name).unwrap();
+    let setup = Part { script: &scenario.setup, goal: scenario.ready, settles: true, past: None, sabotage: None };
+    let made = play(&Snapshot::empty(), &setup, Director::new(Vec::new()));
+    assert_eq!(made.breaches, [], "{name} is sound before anything is spoiled");
+    spoil(made.end.world());
+    let part = Part { script: &scenario.script, goal: scenario.goal, settles: true, past: None, sabotage };
+    play(&made.end, &part, Director::new(Vec::new())).breaches
+}
+
+/// Runs what is chosen.
+pub fn run<W: World>(choice: &Choice) -> Outcome {
+    let wanted = std::env::var(CASE).ok();
+    let mut outcome = Outcome::default();
+    let scenarios = W::scenarios().into_iter().filter(|it| choice.long || !it.long || wanted.is_some()).filter(|it| {
+        wanted.as_deref().is_none_or(|wanted| wanted.split('/').next().is_some_and(|name| name == it.name || wanted.is_empty()))
+    });
+    let prepared: Vec<Result<Prepared<W>, (&'static str, Vec<Breach>)>> = {
+        let scenarios: Vec<Mutex<Option<Scenario<W>>>> = scenarios.map(|it| Mutex::new(Some(it))).collect();
+        in_parallel(&scenarios, |scenario| {
+            let scenario = scenario.lock().unwrap().take().unwrap();
+            let name = scenario.name;
+            prepare(scenario, choice).map_err(|breaches| (name, breaches))
+        })
+    };
+    let mut ready = Vec::new();
+    for scenario in prepared {
+        match scenario {
+            Ok(scenario) => ready.push(scenario),
+            Err((name, breaches)) => {
+                outcome.failed += 1;
+                outcome.failures.push(format!("{name}: the run without perturbations fails: {breaches:#?}"));
+            }
+        }
+    }
+    let chosen: Vec<(&Prepared<W>, &Case)> = ready
+        .iter()
+        .flat_map(|scenario| scenario.cases.iter().enumerate().map(move |(index, case)| (scenario, index, case)))
+        .filter(|(_, index, case)| match wanted.as_deref() {
+            Some(wanted) => case.name == wanted || case.name.starts_with(&format!("{wanted}/")),
+            None => choice.takes(*index, case),
+        })
+        .map(|(scenario, _, case)| (scenario, case))
+        .collect();
+    let results = in_parallel(&chosen, |(scenario, case)| {
+        let breaches = scenario.run(case);
+        if wanted.as_deref() == Some(case.name.as_str()) {
+            println!("{}", scenario.run_whole(case).trace.join("\n"));
+        }
+        breaches
+    });
+    outcome.tell(&ready, &chosen, &results);
+    outcome
+}
+
+/// Does the work on all cores, each piece on one.
+fn in_parallel<T: Sync, R: Send>(pieces: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<R>>> = pieces.iter().map(|_| Mutex::new(None)).collect();
+    let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(piece) = pieces.get(index) else { return };
+                    let result = work(piece);
+                    *results[index].lock().unwrap() = Some(result);
+                }
+            });
+        }
+    });
+    results.into_iter().map(|result| result.into_inner().unwrap().unwrap()).collect()
+}
+
+impl Failed {
+    fn text(&self, plain: &[String]) -> String {
+        let mut text = format!("\ncase {}\n  what is wrong:\n", self.name);
+        for breach in &self.breaches {
+            let _ = writeln!(text, "    {:?}: {}", breach.law, breach.how);
+        }
+        let _ = writeln!(text, "  the calls without perturbations:\n    {}", plain.join("\n    "));
+        let _ = writeln!(text, "  the calls of this case:\n    {}", self.trace.join("\n    "));
+        let _ = writeln!(
+            text,
+            "  replay it with:\n    {CASE}='{}' cargo test -p windlass-engine --test crash -- --nocapture",
+            self.name
+        );
+        text
+    }
+}
+
+impl Outcome {
+    fn tell<W: World>(&mut self, ready: &[Prepared<W>], chosen: &[(&Prepared<W>, &Case)], results: &[Vec<Breach>]) {
+        let mut laws: BTreeMap<Law, usize> = BTreeMap::new();
+        let (mut points, mut runs, mut divergences) = (0, 0, 0);
+        self.table.push(format!(
+            "{:<14} {:>6} {:>7} {:>10} {:>7} {:>7} {:>7} {:>7} {:>7} {:>12}",
+            "scenario", "calls", "events", "revisions", "crash", "fault", "event", "stale", "pair", "divergences"
+        ));
+        for scenario in ready {
+            let mine: Vec<usize> =
+                (0..chosen.len()).filter(|index| std::ptr::eq(chosen[*index].0, scenario)).collect();
+            let of = |sort: Sort| mine.iter().filter(|index| chosen[**index].1.sort == sort).count();
+            let failed = mine.iter().filter(|index| !results[**index].is_empty()).count();
+            let calls = scenario.plain.calls.len();
+            let events: usize = scenario.plain.events.values().map(Vec::len).sum();
+            let revisions = scenario.plain.end.revision() - scenario.plain.begun;
+            self.table.push(format!(
+                "{:<14} {calls:>6} {events:>7} {revisions:>10} {:>7} {:>7} {:>7} {:>7} {:>7} {failed:>12}",
+                scenario.scenario.name,
+                of(Sort::Crash),
+                of(Sort::Fault),
+                of(Sort::Event),
+                of(Sort::Stale),
+                of(Sort::Pair),
+            ));
+            points += calls;
+            runs += mine.len();
+            divergences += failed;
+        }
+        let plain = ready.iter().map(|scenario| &scenario.plain.breaches);
+        for breaches in results.iter().chain(plain) {
+            let mut broken: Vec<Law> = breaches.iter().map(|breach| breach.law).collect();
+            broken.sort();
+            broken.dedup();
+            for law in broken {
+                *laws.entry(law).or_default() += 1;
+            }
+        }
+        for law in Law::ALL {
+            self.table.push(format!("  {law:?}: broken in {} runs", laws.get(&law).copied().unwrap_or_default()));
+        }
+        self.failed += divergences;
+        for scenario in ready.iter().filter(|scenario| !scenario.plain.breaches.is_empty()) {
+            self.failed += 1;
+            self.failures.push(format!("{}, without perturbations: {:#?}", scenario.scenario.name, scenario.plain.breaches));
+        }
+        self.figures =
+            format!("crash harness: {} scenarios, {points} points, {runs} runs, {divergences} divergences", ready.len());
+        let failing = chosen.iter().zip(results).filter(|(_, breaches)| !breaches.is_empty());
+        let mut names = Vec::new();
+        for (index, ((scenario, case), _)) in failing.enumerate() {
+            names.push(case.name.clone());
+            if index < TOLD {
+                let calls: Vec<String> =
+                    scenario.plain.calls.iter().enumerate().map(|(at, call)| format!("{at:>4} {}", call.what)).collect();
+                self.failures.push(scenario.run_whole(case).text(&calls));
+            }
+        }
+        if names.len() > TOLD {
+            self.failures.push(format!("and {} more:\n  {}", names.len() - TOLD, names[TOLD..].join("\n  ")));
+        }
+    }
+}
