@@ -52,7 +52,8 @@ const REQUEST_FAULTS: [(&str, Fault); 9] = [
 ];
 
 /// Faults of an action on a member.
-const ACTION_FAULTS: [(&str, Fault); 3] = [("lost", Fault::LostBefore), ("lost-done", Fault::LostAfter), ("fails", Fault::Fails)];
+const ACTION_FAULTS: [(&str, Fault); 3] =
+    [("lost", Fault::LostBefore), ("lost-done", Fault::LostAfter), ("fails", Fault::Fails)];
 
 const TWISTS: [(&str, Twist); 4] =
     [("drop", Twist::Drop), ("delay", Twist::Delay), ("merge", Twist::Merge), ("410", Twist::Gone)];
@@ -64,9 +65,12 @@ pub fn singles<W>(scenario: &str, plain: &Ended<W>, last: u64) -> Vec<Case> {
         let name = format!("{scenario}/{}/{what}", sort.name());
         cases.push(Case { sort, name, from_end, strikes, past });
     };
+    // Nothing at all: the same play twice must end in the same way.
+    add(Sort::Crash, "never".into(), Vec::new(), None, false);
     for (at, call) in plain.calls.iter().enumerate() {
         let struck = |blow| vec![Strike::Call { at, blow }];
-        let moments = [("before", Moment::Before), ("during", Moment::During), ("after", Moment::After), ("late", Moment::Late)];
+        let moments =
+            [("before", Moment::Before), ("during", Moment::During), ("after", Moment::After), ("late", Moment::Late)];
         for (word, moment) in moments.into_iter().filter(|(_, moment)| call.hook || *moment != Moment::During) {
             add(Sort::Crash, format!("{word}/{at}"), struck(Blow::Crash(moment)), None, false);
         }

@@ -20,7 +20,9 @@ pub fn digest<W: World>(server: &FakeApiServer, world: &W) -> Value {
     let everything = server.store().everything();
     let names: BTreeMap<String, String> = everything
         .iter()
-        .filter_map(|(key, object)| Some((object["metadata"]["uid"].as_str()?.to_owned(), format!("{}/{}", key.plural, key.name))))
+        .filter_map(|(key, object)| {
+            Some((object["metadata"]["uid"].as_str()?.to_owned(), format!("{}/{}", key.plural, key.name)))
+        })
         .collect();
     let (resource, logbook) = (plural::<W::Kind>(), logbook_name::<W>());
     let mut objects = Map::new();

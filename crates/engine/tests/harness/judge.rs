@@ -101,7 +101,8 @@ impl Judge {
         let body = &call.body;
         match call.verb {
             Verb::Delete | Verb::DeleteCollection => {
-                let named = !text(body, "/preconditions/uid").is_empty() && !text(body, "/preconditions/resourceVersion").is_empty();
+                let named =
+                    !text(body, "/preconditions/uid").is_empty() && !text(body, "/preconditions/resourceVersion").is_empty();
                 (!named).then(|| Breach { law: Law::DeletePrecondition, how: what })
             }
             Verb::Update | Verb::Patch => {
@@ -140,7 +141,10 @@ impl Judge {
     fn is_paused(&self, store: &Store, condition: &str) -> bool {
         let resource = store.get(&self.resource, NAMESPACE, &self.cluster).unwrap_or_default();
         let conditions = resource["status"]["conditions"].as_array();
-        conditions.into_iter().flatten().any(|it| it["type"] == condition && it["status"] == "False" && it["reason"] == "Paused")
+        conditions
+            .into_iter()
+            .flatten()
+            .any(|it| it["type"] == condition && it["status"] == "False" && it["reason"] == "Paused")
     }
 
     fn pause(&self, store: &Store, call: &Call) -> Option<Breach> {

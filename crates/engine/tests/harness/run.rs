@@ -213,8 +213,7 @@ impl Outcome {
             "scenario", "calls", "events", "revisions", "crash", "fault", "event", "stale", "pair", "divergences"
         ));
         for scenario in ready {
-            let mine: Vec<usize> =
-                (0..chosen.len()).filter(|index| std::ptr::eq(chosen[*index].0, scenario)).collect();
+            let mine: Vec<usize> = (0..chosen.len()).filter(|index| std::ptr::eq(chosen[*index].0, scenario)).collect();
             let of = |sort: Sort| mine.iter().filter(|index| chosen[**index].1.sort == sort).count();
             let failed = mine.iter().filter(|index| !results[**index].is_empty()).count();
             let calls = scenario.plain.calls.len();

@@ -55,7 +55,9 @@ impl Service<Request<Body>> for Saboteur {
             let logbook = parts.uri.path().contains("/logbooks");
             let intents = sent.pointer("/spec/intents").cloned().filter(|_| logbook && how == Sabotage::Intents);
             match how {
-                Sabotage::Deletes if parts.method == Method::DELETE => drop(sent.as_object_mut().map(|it| it.remove("preconditions"))),
+                Sabotage::Deletes if parts.method == Method::DELETE => {
+                    drop(sent.as_object_mut().map(|it| it.remove("preconditions")))
+                }
                 Sabotage::Patches if parts.method == Method::PATCH => {
                     if let Some(metadata) = sent.pointer_mut("/metadata").and_then(Value::as_object_mut) {
                         metadata.remove("uid");

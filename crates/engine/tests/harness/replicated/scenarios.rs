@@ -166,7 +166,8 @@ pub(super) fn all() -> Vec<Scenario<Harbour>> {
             |scene| five_serve(scene) && has_image(scene, "app:2") && scene.get("services", CLIENT_SERVICE).is_some(),
         ),
         scenario("delete", vec![create_3()], three_serve, ask_for(|_| vec![Wish::Delete]), |scene| {
-            scene.resource().is_none() && ["statefulsets", "pods", "logbooks"].iter().all(|it| scene.server.store().list(it).is_empty())
+            scene.resource().is_none()
+                && ["statefulsets", "pods", "logbooks"].iter().all(|it| scene.server.store().list(it).is_empty())
         }),
         scenario(
             "server-killed",
