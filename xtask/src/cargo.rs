@@ -65,9 +65,10 @@ pub(crate) async fn build(mut command: Command, name: &str) -> Result<PathBuf> {
 /// Builds `windlass` as one file that needs no library, for an image that holds nothing else.
 ///
 /// Its own target directory: other flags would make cargo build everything anew at each change between the two.
-pub(crate) async fn build_static_operator() -> Result<PathBuf> {
+pub(crate) async fn build_static_operator(features: &[&str]) -> Result<PathBuf> {
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let mut command = command(&["build", "--release", "--locked", "--package", "windlass-operator", "--bin", "windlass"]);
+    command.args(features.iter().flat_map(|feature| ["--features", *feature]));
     // With `--target`, the flags do not reach build scripts and macros, which cannot be static.
     command
         .args(["--target", &target])

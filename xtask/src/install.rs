@@ -20,6 +20,8 @@ pub(crate) const DEPLOYMENT: &str = "windlass";
 const DEFINITIONS: &str = "windlass-crds";
 /// The image that the chart names.
 pub(crate) const IMAGE: &str = concat!("localhost/windlass:", env!("CARGO_PKG_VERSION"));
+/// The same as a later version; see [`build_rehearsal`].
+const REHEARSAL: &str = concat!("localhost/windlass:", env!("CARGO_PKG_VERSION"), "-rehearsal");
 /// The user that runs it.
 pub(crate) const USER: u32 = 65532;
 /// On the pod template: the program that the image held when it was applied.
@@ -29,6 +31,8 @@ const LIMIT: &str = "3m";
 
 /// Windlass as an image archive.
 pub(crate) struct Image {
+    /// Its name.
+    reference: &'static str,
     /// The archive.
     pub(crate) archive: PathBuf,
     /// Changes when the program does.
@@ -38,18 +42,27 @@ pub(crate) struct Image {
 /// Builds the program and its image. Cargo tells its progress itself.
 pub(crate) async fn build_image(progress: &Progress) -> Result<Image> {
     progress.note("building windlass as a static program (some minutes when it was never built here)");
+    image_of(IMAGE, &[], progress).await
+}
+
+/// The image of a later version that renders pod templates in another way, for tests of upgrades.
+pub(crate) async fn build_rehearsal(progress: &Progress) -> Result<Image> {
+    image_of(REHEARSAL, &["rehearsal"], progress).await
+}
+
+async fn image_of(reference: &'static str, features: &[&str], progress: &Progress) -> Result<Image> {
     let began = Instant::now();
-    let binary = cargo::build_static_operator().await?;
-    progress.note(&format!("  ok  static windlass ({})", seconds(began.elapsed())));
-    let image = BinaryImage { reference: IMAGE, binary: &binary, path: "/windlass", user: USER, arguments: &[] };
+    let binary = cargo::build_static_operator(features).await?;
+    progress.note(&format!("  ok  static {reference} ({})", seconds(began.elapsed())));
+    let image = BinaryImage { reference, binary: &binary, path: "/windlass", user: USER, arguments: &[] };
     let archive = from_binary(&image).context("cannot make the image of windlass")?;
     let digest = archive.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Image { archive, digest })
+    Ok(Image { reference, archive, digest })
 }
 
 /// Loads an image into the lab.
 pub(crate) async fn load(lab: &Lab, image: &Image, progress: &Progress) -> Result<()> {
-    progress.step(format!("loading {IMAGE}"), lab.load_image(&image.archive)).await
+    progress.step(format!("loading {}", image.reference), lab.load_image(&image.archive)).await
 }
 
 /// Installs both charts and waits until the operator runs. The operator is restarted when its program changed.

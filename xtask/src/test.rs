@@ -17,7 +17,7 @@ pub(crate) const LAB_VARIABLE: &str = "WINDLASS_LAB";
 /// The lab of the tests; a person's own goes on beside it.
 const LAB: &str = "test";
 /// The tests of `crates/e2e/tests`, in the order in which they run.
-const LAB_TESTS: [&str; 13] = [
+const LAB_TESTS: [&str; 14] = [
     "conformance",
     "chart",
     "galera",
@@ -26,6 +26,7 @@ const LAB_TESTS: [&str; 13] = [
     "status",
     "admission",
     "helm",
+    "upgrade",
     "memory",
     "claims",
     "leader",
@@ -98,9 +99,12 @@ async fn with_lab(lab: &Lab, report: &mut Report) -> Result<()> {
         })
         .await?;
     let plugins = report.stage("plugin", plugin::build(&progress)).await?;
+    // The other one first: the file that stays is that of the release.
+    let rehearsal = report.stage("static windlass, as a later version", install::build_rehearsal(&progress)).await?;
     let image = report.stage("static windlass", install::build_image(&progress)).await?;
     report
         .stage("installation", async {
+            install::load(lab, &rehearsal, &progress).await?;
             install::load(lab, &image, &progress).await?;
             install::install(&Cluster::of_lab(lab), &image, &progress).await?;
             Example::Galera.load_image(lab, &progress).await

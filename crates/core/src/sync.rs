@@ -50,3 +50,99 @@ fn step<A: Action>(meta: &Meta, labels: BTreeMap<String, String>, annotations: B
     let act = Act::Sync { object, uid, resource_version, labels, annotations };
     Step::new(act, "labels of the custom resource and the logbook's edition are copied to it")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::views::StatefulSetView;
+    use rstest::rstest;
+    use serde::Serialize;
+
+    #[derive(Clone, Debug, PartialEq, Serialize)]
+    struct NoAction;
+
+    impl std::fmt::Display for NoAction {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(f, "nothing")
+        }
+    }
+
+    impl Action for NoAction {
+        fn target(&self) -> &'static str {
+            ""
+        }
+        fn target_uid(&self) -> &'static str {
+            ""
+        }
+        fn irreversible(&self) -> bool {
+            false
+        }
+        fn name(&self) -> &'static str {
+            "Nothing"
+        }
+    }
+
+    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn children(meta: Meta) -> Children {
+        let mut set = StatefulSetView::default();
+        set.object.meta = meta;
+        Children { stateful_sets: [("rss-a".to_owned(), set)].into(), ..Children::default() }
+    }
+
+    /// What the next copy wishes, if there is one.
+    fn wish(
+        labels: &BTreeMap<String, String>,
+        stored: Option<&LogbookSpec>,
+        children: &Children,
+    ) -> Option<(Vec<String>, Vec<String>)> {
+        let step = steps::<NoAction>(Some(labels), stored, children).pop()?;
+        let Act::Sync { labels, annotations, .. } = step.act else { return None };
+        Some((labels.into_keys().collect(), annotations.into_keys().collect()))
+    }
+
+    /// The set after a copy was made.
+    fn copied(wanted: &BTreeMap<String, String>, stored: Option<&LogbookSpec>) -> Children {
+        let mut meta = Meta::default();
+        if let Some(Act::Sync { labels, annotations, .. }) =
+            steps::<NoAction>(Some(wanted), stored, &children(Meta::default())).pop().map(|step| step.act)
+        {
+            meta.labels = labels;
+            meta.annotations = annotations;
+        }
+        children(meta)
+    }
+
+    #[test]
+    fn labels_are_copied_once_and_reserved_ones_never() {
+        let wanted = labels(&[("track", "canary"), (INSTANCE_LABEL, "x"), ("app", "x"), ("rss-active-member", "true")]);
+        let first = wish(&wanted, None, &children(Meta::default()));
+        assert_eq!(first, Some((vec!["track".to_owned()], vec![SYNCED_LABELS.to_owned()])));
+        assert_eq!(wish(&wanted, None, &copied(&wanted, None)), None);
+    }
+
+    const INSTANCE_LABEL: &str = crate::labels::INSTANCE;
+
+    #[rstest]
+    #[case::another_value(&[("track", "stable")])]
+    #[case::one_more(&[("track", "canary"), ("tier", "a")])]
+    #[case::one_less(&[])]
+    fn every_change_is_copied(#[case] now: &[(&str, &str)]) {
+        let before = copied(&labels(&[("track", "canary")]), None);
+        assert!(wish(&labels(now), None, &before).is_some());
+    }
+
+    #[test]
+    fn the_edition_is_noted_when_there_is_data_and_not_before() {
+        let empty = LogbookSpec { edition: 4, ..LogbookSpec::default() };
+        assert_eq!(wish(&labels(&[]), Some(&empty), &children(Meta::default())), None);
+        let full = LogbookSpec { histories: vec!["h".into()], ..empty };
+        assert_eq!(
+            wish(&labels(&[]), Some(&full), &children(Meta::default())),
+            Some((vec![], vec![LOGBOOK_EDITION.to_owned()]))
+        );
+        assert_eq!(wish(&labels(&[]), Some(&full), &copied(&labels(&[]), Some(&full))), None);
+    }
+}

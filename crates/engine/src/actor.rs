@@ -137,7 +137,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                 () = stop.cancelled() => return Ok(()),
                 () = leave.cancelled() => {
                     // A process that stops to act has no time to wait for operations.
-                    stop.run_until_cancelled(self.give_up()).await;
+                    stop.run_until_cancelled(Box::pin(self.give_up())).await;
                     return Ok(());
                 }
                 () = wake.notified() => {}
@@ -152,7 +152,8 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                 return Ok(());
             };
             let started = Instant::now();
-            let passed = tokio::time::timeout(PASS_DEADLINE, self.pass()).await;
+            // In a box: what a pass needs is large, and most clusters are quiet most of the time.
+            let passed = tokio::time::timeout(PASS_DEADLINE, Box::pin(self.pass())).await;
             let next = passed.unwrap_or_else(|_| {
                 tracing::warn!(cluster = %self.key, "a pass took longer than {} s and was given up", PASS_DEADLINE.as_secs());
                 Next { outcome: "TimedOut", after: Duration::from_secs(5) }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kube::Client;
 use thiserror::Error;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use crate::fence::Fenced;
@@ -15,6 +15,8 @@ use crate::fence::Fenced;
 pub(crate) const DEADLINE: Duration = Duration::from_secs(3);
 /// How many requests are under way at once at most. A server that cannot keep up gets fewer; see [`Calls::ease`].
 const AT_ONCE: usize = 64;
+/// How many Services are made at once. The server gives out their addresses one after another, whoever waits.
+const ALLOCATIONS: usize = 8;
 /// And at least.
 const AT_LEAST: usize = 4;
 /// How often a request that the server turned away unseen is sent again.
@@ -26,6 +28,7 @@ pub struct Calls {
     places: Semaphore,
     /// How many places there are now.
     limit: AtomicUsize,
+    allocations: Semaphore,
 }
 
 /// A request that did not succeed.
@@ -96,7 +99,12 @@ impl CallError {
 impl Calls {
     /// With this client.
     pub fn new(client: Client) -> Self {
-        Self { client, places: Semaphore::new(AT_ONCE), limit: AtomicUsize::new(AT_ONCE) }
+        Self {
+            client,
+            places: Semaphore::new(AT_ONCE),
+            limit: AtomicUsize::new(AT_ONCE),
+            allocations: Semaphore::new(ALLOCATIONS),
+        }
     }
 
     /// The server is too slow: half as many requests at once. Without this, requests that were given up and sent again would
@@ -114,6 +122,11 @@ impl Calls {
         if grown.is_ok() {
             self.places.add_permits(1);
         }
+    }
+
+    /// Waits for a turn to make something that the server makes one after another. It ends with what is returned.
+    pub(crate) async fn allocation(&self) -> Option<SemaphorePermit<'_>> {
+        self.allocations.acquire().await.ok()
     }
 
     /// The client.

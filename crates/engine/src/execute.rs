@@ -41,6 +41,10 @@ impl Executor<'_> {
 
     async fn apply_over(&self, _permit: &Permit<Resources>, manifest: &Manifest) -> Result<ObjectView, CallError> {
         let (object, body) = (&manifest.object, manifest.body());
+        let _turn = match object.kind {
+            ObjectKind::Service if manifest.over.is_none() => self.calls.allocation().await,
+            _ => None,
+        };
         match object.kind {
             ObjectKind::Service => self.patch_apply::<Service>(object, &body).await.map(Child::view),
             ObjectKind::PodDisruptionBudget => self.patch_apply::<DisruptionBudget>(object, &body).await.map(Child::view),

@@ -13,6 +13,8 @@ mod status;
 mod validate;
 
 #[cfg(test)]
+mod announce_tests;
+#[cfg(test)]
 mod fixtures;
 #[cfg(test)]
 mod world;

@@ -1,0 +1,63 @@
+//! What cannot be undone is announced before, and recorded after.
+
+use windlass_api::logbook::LogbookSpec;
+use windlass_core::bookkeeping::{self, note_pass, same_duty};
+use windlass_core::claim::Identity;
+
+use super::Replicated;
+use super::fixtures::*;
+
+fn me() -> Identity {
+    Identity { release: "ops/windlass".into(), version: "1".into(), holder: "pod".into() }
+}
+
+/// The logbook after a pass.
+fn passed(fixture: &Fixture) -> LogbookSpec {
+    let observed = fixture.observed();
+    let mut entries = fixture.memory.entries();
+    let plan = fixture.plan();
+    let gate = bookkeeping::gate::<Replicated>(observed.resource, observed.running, &entries);
+    let parted = gate.part(&plan);
+    note_pass(&observed, &me(), &plan, &gate, &parted, &mut entries);
+    entries
+}
+
+fn outdated() -> Fixture {
+    let mut fixture = Fixture::serving(3).logbook(|_| {});
+    fixture.set().update_revision = Some("r2".into());
+    fixture
+}
+
+fn intents(entries: &LogbookSpec) -> Vec<(&str, &str)> {
+    entries.intents.iter().map(|it| (it.act.as_str(), it.target.as_str())).collect()
+}
+
+#[test]
+fn a_pod_is_deleted_only_after_it_was_announced_and_the_act_is_recorded() {
+    let mut fixture = outdated();
+    let announced = passed(&fixture);
+    assert_eq!(intents(&announced), [("DeletePod", "rss-orders-2")]);
+    assert!(!same_duty(&fixture.memory.entries(), &announced), "it must be written before the step is taken");
+    let name = fixture.pod(2).meta.name.clone();
+    fixture.children.pods.remove(&name);
+    let ended = passed(&fixture.logbook(|logbook| logbook.clone_from(&announced)));
+    assert!(intents(&ended).is_empty());
+    let act = ended.acts.last().unwrap();
+    assert_eq!((act.act.as_str(), act.outcome.as_str(), act.by.as_str()), ("DeletePod", "Done", "ops/windlass@1"));
+}
+
+#[test]
+fn what_is_not_wanted_any_more_is_withdrawn() {
+    let announced = passed(&outdated());
+    let ended = passed(&Fixture::serving(3).logbook(|logbook| logbook.clone_from(&announced)));
+    assert!(intents(&ended).is_empty());
+    assert_eq!(ended.acts.last().unwrap().outcome, "Withdrawn");
+}
+
+#[test]
+fn only_the_last_acts_are_kept() {
+    let mut announced = passed(&outdated());
+    announced.acts = vec![Default::default(); 16];
+    let ended = passed(&Fixture::serving(3).logbook(|logbook| logbook.clone_from(&announced)));
+    assert_eq!((ended.acts.len(), ended.acts.last().unwrap().act.as_str()), (16, "DeletePod"));
+}
