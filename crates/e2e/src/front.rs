@@ -177,7 +177,11 @@ async fn read_request(from: &mut (impl AsyncRead + Unpin), pending: &mut Vec<u8>
     let head = String::from_utf8_lossy(&pending[..end]).into_owned();
     let (line, fields) = head.split_once("\r\n").context("a request without a head")?;
     let field = |name: &str| {
-        fields.lines().filter_map(|line| line.split_once(':')).find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|it| it.1.trim())
+        fields
+            .lines()
+            .filter_map(|line| line.split_once(':'))
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|it| it.1.trim())
     };
     if field("transfer-encoding").is_some() {
         bail!("a request of unknown length");

@@ -73,12 +73,14 @@ impl Stage {
 
     /// Gives a user what the chart gives a release, everywhere. Without effect when it has that already.
     pub async fn grant_release(&self, user: &str) -> Result<()> {
-        let rules: Value = serde_saphyr::from_str(&read_repository(RULES)?).with_context(|| format!("{RULES} cannot be read"))?;
+        let rules: Value =
+            serde_saphyr::from_str(&read_repository(RULES)?).with_context(|| format!("{RULES} cannot be read"))?;
         let all: Vec<Value> = ["clusters", "release"].iter().filter_map(|it| rules[it].as_array().cloned()).flatten().collect();
         ensure!(!all.is_empty(), "{RULES} has no rules");
         let name = role(user);
         let group = "rbac.authorization.k8s.io";
-        let role = json!({ "apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": { "name": name }, "rules": all });
+        let role =
+            json!({ "apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": { "name": name }, "rules": all });
         let binding = json!({
             "apiVersion": format!("{group}/v1"),
             "kind": "ClusterRoleBinding",
@@ -182,7 +184,9 @@ impl Operator {
             ensure!(text.starts_with("HTTP/1.1 200"), "{path} answers {text:?}");
             Ok(text)
         };
-        tokio::time::timeout(std::time::Duration::from_secs(2), answer).await.with_context(|| format!("no answer for {path}"))?
+        tokio::time::timeout(std::time::Duration::from_secs(2), answer)
+            .await
+            .with_context(|| format!("no answer for {path}"))?
     }
 }
 

@@ -197,7 +197,11 @@ impl<'a> Pair<'a> {
         let late = self.late(leader, began, taken)?;
         ensure!(late.len() <= 1 && late.iter().all(is_refused), "calls after the take-over: {:?}", described(&late));
         figures.others += late.len();
-        stage.say(&format!("{change:?}: {} was stopped after {after:?}, {} calls after the take-over", USERS[leader], late.len()));
+        stage.say(&format!(
+            "{change:?}: {} was stopped after {after:?}, {} calls after the take-over",
+            USERS[leader],
+            late.len()
+        ));
         self.cluster.wait_until_ready(self.size).await.map(drop)
     }
 
