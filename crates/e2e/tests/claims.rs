@@ -43,11 +43,13 @@ async fn objects_of_others_are_refused_until_the_user_lets_windlass_have_them() 
 
             cluster.annotate(ADOPT, Some("true")).await?;
             taken_over(&cluster).await?;
-            let told = refusal_of_the_server(&cluster).await?;
-            stage.say(&format!("the Service and the budget were taken over; of the StatefulSet it is told: {told}"));
-
-            place.api::<StatefulSet>().delete(&cluster.names.stateful_set(), &DeleteParams::default()).await?;
+            stage.say("the Service and the budget were taken over");
+            // What the server does not let anybody change is told, one after the other, and is the user's to take away.
+            refused_by_the_server(&cluster, &format!("ControllerRevision {revision}")).await?;
             place.api::<ControllerRevision>().delete(&revision, &DeleteParams::default()).await?;
+            let set = cluster.names.stateful_set();
+            refused_by_the_server(&cluster, &format!("StatefulSet {set}")).await?;
+            place.api::<StatefulSet>().delete(&set, &DeleteParams::default()).await?;
             cluster.wait_until_ready(2).await?;
             cluster.wait_for_condition("Managed", "True", "Owned").await.map(drop)
         })
@@ -160,16 +162,19 @@ async fn taken_over(cluster: &Cluster) -> Result<()> {
     .await
 }
 
-/// Waits until it is told that the server does not let a `StatefulSet` have another selector.
-async fn refusal_of_the_server(cluster: &Cluster) -> Result<String> {
-    wait_for("the refusal of the server is told", LONG, async || {
+/// Waits until it is told that the server does not let Windlass have this object.
+async fn refused_by_the_server(cluster: &Cluster, object: &str) -> Result<()> {
+    wait_for(&format!("the refusal of {object} is told"), LONG, async || {
         let status = cluster.status().await?;
         let stalled = condition(&status, "Stalled")?;
         ensure!(stalled.status == "True", "Stalled {} ({}): {}", stalled.status, stalled.reason, stalled.message);
-        let name = cluster.names.stateful_set();
-        ensure!(stalled.message.contains(&format!("StatefulSet {name}")), "{}", stalled.message);
-        ensure!(stalled.message.contains("updates to statefulset spec"), "{}", stalled.message);
-        Ok(format!("{}: {}", stalled.reason, stalled.message))
+        let start = format!("apply {object}: ");
+        ensure!(
+            stalled.message.starts_with(&start) && stalled.message.contains("the API server refused it"),
+            "{}",
+            stalled.message
+        );
+        Ok(())
     })
     .await
 }
