@@ -6,9 +6,16 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
+use windlass_lab::{Lab, Progress};
 
-use crate::cargo;
+use crate::cluster::Cluster;
+use crate::example::Example;
 use crate::report::seconds;
+use crate::test::LAB_VARIABLE;
+use crate::{cargo, install};
+
+/// The lab of campaigns; a person's own, and that of the tests, go on beside it.
+const LAB: &str = "campaign";
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -35,6 +42,10 @@ enum Campaign {
     Stale,
     /// Each call and each event goes wrong in each way, and two of them.
     Faults,
+    /// Rounds in which the leader is stopped past its Lease while another one acts, on a lab.
+    Leader,
+    /// Seconds without an API server, on a lab.
+    Outage,
 }
 
 /// How a campaign is run.
@@ -51,6 +62,8 @@ struct Plan {
     figures: &'static str,
     /// What else the test is told.
     also: Option<(&'static str, &'static str)>,
+    /// Whether it needs a lab with Windlass in it.
+    on_lab: bool,
 }
 
 /// A campaign of the crash harness: all single perturbations of these sorts, and so many pairs of them for each scenario.
@@ -63,6 +76,7 @@ fn harness(name: &'static str, pairs: u64) -> Plan {
         count: pairs,
         figures: "crash harness: ",
         also: Some(("WINDLASS_CAMPAIGN", name)),
+        on_lab: false,
     }
 }
 
@@ -77,6 +91,7 @@ impl Campaign {
                 count: 5_000_000,
                 figures: " random histories, ",
                 also: None,
+                on_lab: false,
             },
             Self::Histories => Plan {
                 package: "windlass-kinds",
@@ -86,6 +101,7 @@ impl Campaign {
                 count: 1_000_000,
                 figures: " histories from seed ",
                 also: None,
+                on_lab: false,
             },
             Self::Edits => Plan {
                 package: "windlass-engine",
@@ -95,6 +111,27 @@ impl Campaign {
                 count: 50_000,
                 figures: " interleavings, ",
                 also: None,
+                on_lab: false,
+            },
+            Self::Leader => Plan {
+                package: "windlass-e2e",
+                target: &["--features", "lab", "--test", "leader"],
+                test: "a_stopped_leader_changes_nothing",
+                variable: "WINDLASS_ROUNDS",
+                count: 100,
+                figures: " rounds of a stopped leader, ",
+                also: None,
+                on_lab: true,
+            },
+            Self::Outage => Plan {
+                package: "windlass-e2e",
+                target: &["--features", "lab", "--test", "outage"],
+                test: "an_operator_survives_the_absence",
+                variable: "WINDLASS_AWAY",
+                count: 120,
+                figures: "API server away for ",
+                also: None,
+                on_lab: true,
             },
             Self::Crash => harness("crash", 500),
             Self::Stale => harness("stale", 200),
@@ -108,7 +145,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     let count = options.count.unwrap_or(plan.count);
     eprintln!("{count} rounds of {} in {}", plan.test, plan.package);
     let began = Instant::now();
-    let figures = run_test(&plan, count).await?;
+    let figures = if plan.on_lab { run_on_lab(&plan, count).await? } else { run_test(&plan, count).await? };
     // A test that does not listen would make the short form look like the long one.
     if !figures.contains(&count.to_string()) {
         bail!("{count} rounds were asked for with {}, but the test says `{figures}`", plan.variable);
@@ -117,10 +154,30 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
+/// Runs the test on a lab of its own, which is gone afterwards.
+async fn run_on_lab(plan: &Plan, count: u64) -> Result<String> {
+    let (lab, progress) = (Lab::named(LAB)?, Progress::new());
+    lab.up(&progress).await?;
+    let played = async {
+        let image = install::build_image(&progress).await?;
+        install::load(&lab, &image, &progress).await?;
+        install::install(&Cluster::of_lab(&lab), &image, &progress).await?;
+        Example::Galera.load_image(&lab, &progress).await?;
+        run_test(plan, count).await
+    }
+    .await;
+    let ended = lab.down(&progress).await;
+    played.and_then(|figures| ended.map(|()| figures))
+}
+
 /// Runs the test, shows what it prints, and returns its line of figures.
 async fn run_test(plan: &Plan, count: u64) -> Result<String> {
-    let mut child = cargo::command(&["test", "--release", "--locked", "--package", plan.package])
+    // On a lab the time goes by elsewhere.
+    let profile: &[&str] = if plan.on_lab { &[] } else { &["--release"] };
+    let mut child = cargo::command(&["test", "--locked", "--package", plan.package])
+        .args(profile)
         .args(plan.target)
+        .env(LAB_VARIABLE, LAB)
         .args(["--", "--nocapture", plan.test])
         .env(plan.variable, count.to_string())
         .envs(plan.also)

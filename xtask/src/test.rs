@@ -17,7 +17,7 @@ pub(crate) const LAB_VARIABLE: &str = "WINDLASS_LAB";
 /// The lab of the tests; a person's own goes on beside it.
 const LAB: &str = "test";
 /// The tests of `crates/e2e/tests`, in the order in which they run.
-const LAB_TESTS: [&str; 10] = [
+const LAB_TESTS: [&str; 14] = [
     "conformance",
     "chart",
     "galera",
@@ -27,6 +27,10 @@ const LAB_TESTS: [&str; 10] = [
     "admission",
     "helm",
     "upgrade",
+    "memory",
+    "claims",
+    "leader",
+    "outage",
     // The last: it judges the permissions by the calls that all the others made.
     "rbac",
 ];

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use windlass_api::logbook::Claim;
 
 /// Who we are.
@@ -60,13 +61,15 @@ pub fn is_held_by(claim: Option<&Claim>, me: &Identity) -> bool {
     claim.is_some_and(|it| !it.released && it.release == me.release && it.version == me.version && it.holder == me.holder)
 }
 
-/// The claim as this process makes it. The epoch grows, so that what an earlier process sent late is refused.
-pub fn taken(claim: Option<&Claim>, me: &Identity) -> Claim {
+/// The claim as this process makes it. The epoch grows, so that what an earlier process sent late is refused. It is never below
+/// the time in seconds: members remember the highest they were told, and a logbook that was lost, or put back from a backup, does not.
+pub fn taken(claim: Option<&Claim>, me: &Identity, now: Timestamp) -> Claim {
+    let time = u64::try_from(now.as_second()).unwrap_or(0);
     Claim {
         release: me.release.clone(),
         version: me.version.clone(),
         holder: me.holder.clone(),
-        epoch: claim.map_or(0, |claim| claim.epoch) + 1,
+        epoch: claim.map_or(0, |claim| claim.epoch).saturating_add(1).max(time),
         released: false,
         unknown: claim.map(|claim| claim.unknown.clone()).unwrap_or_default(),
     }
@@ -107,14 +110,24 @@ mod tests {
     fn another_process_of_the_release_has_to_take_it_anew_with_a_higher_epoch() {
         let old = claim("ops/windlass", false);
         assert!(!is_held_by(Some(&old), &me()));
-        let new = taken(Some(&old), &me());
+        let new = taken(Some(&old), &me(), Timestamp::UNIX_EPOCH);
         assert!(is_held_by(Some(&new), &me()));
         assert_eq!(new.epoch, 8);
     }
 
     #[test]
+    fn a_claim_without_a_past_is_above_all_that_came_before_a_logbook_was_lost() {
+        let (early, late) = (Timestamp::UNIX_EPOCH, Timestamp::from_second(1_800_000_000).unwrap());
+        let seen = taken(Some(&taken(None, &me(), early)), &me(), early).epoch;
+        assert!(taken(None, &me(), late).epoch > seen);
+        // A clock that went back does not make it smaller.
+        let held = taken(None, &me(), late);
+        assert_eq!(taken(Some(&held), &me(), early).epoch, held.epoch + 1);
+    }
+
+    #[test]
     fn what_was_given_up_is_not_held() {
-        let mine = Claim { released: true, ..taken(None, &me()) };
+        let mine = Claim { released: true, ..taken(None, &me(), Timestamp::UNIX_EPOCH) };
         assert!(!is_held_by(Some(&mine), &me()));
     }
 }

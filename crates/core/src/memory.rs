@@ -106,6 +106,10 @@ impl Memory {
     fn doubt(mut entries: LogbookSpec, uid: &str, why: &str) -> Self {
         entries.unproven = Entry::iter().map(|entry| Unproven { entry: entry.to_string(), why: why.to_owned() }).collect();
         uid.clone_into(&mut entries.own_uid);
+        if let Some(claim) = &mut entries.claim {
+            // Its epoch may be older than what members were told since: whoever acts takes the claim anew.
+            claim.holder.clear();
+        }
         Self::Doubted(Box::new(entries))
     }
 
@@ -222,6 +226,14 @@ mod tests {
     fn a_copy_is_known_by_its_own_uid() {
         let copy = LogbookSpec { own_uid: "another".into(), ..logbook("u1") };
         assert!(judge(&copy, &with_a_claim()).lost().unwrap().contains("backup"));
+    }
+
+    #[test]
+    fn the_claim_of_a_copy_is_held_by_no_process() {
+        let claim = windlass_api::logbook::Claim { release: "a/b".into(), holder: "me".into(), epoch: 3, ..Default::default() };
+        let copy = LogbookSpec { own_uid: "another".into(), claim: Some(claim.clone()), ..logbook("u1") };
+        let entries = judge(&copy, &with_a_claim()).entries();
+        assert_eq!(entries.claim, Some(windlass_api::logbook::Claim { holder: String::new(), ..claim }));
     }
 
     #[test]

@@ -147,6 +147,11 @@ impl Entry {
         &self.user.username
     }
 
+    /// When the server received it.
+    pub fn received(&self) -> Timestamp {
+        self.received
+    }
+
     /// The namespace of the object; empty when it has none.
     pub fn namespace(&self) -> &str {
         &self.object_ref.namespace

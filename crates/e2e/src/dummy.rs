@@ -1,7 +1,8 @@
 //! A light `ReplicatedStatefulSet`: its members are shells, and a file says whether one "runs".
 //!
 //! Each member keeps what it is in `/state`: `running` and `data` are its state, `hooks` has one line per hook that changed
-//! something, and a start waits while there is a file `hold`.
+//! something, and a start waits while there is a file `hold`. `epoch` is the highest epoch that it was told, and `refused` has one
+//! line per hook that it did not run because it came from a former leader.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -13,6 +14,14 @@ use crate::wait::{LONG, wait_for};
 /// The image of the Galera example has a shell, and is in the lab anyway.
 const IMAGE: &str = "localhost/windlass-galera:1";
 
+/// Refuses a hook whose caller is not the newest, or went away before it said who it is. Without a pipe, a person runs it.
+const FENCE: &str = r#"refuse() { echo "$1" >>/state/refused; echo "refused: $1" >&2; exit 76; }
+if test -p /dev/stdin; then
+read -r -t 30 word epoch && test "$word" = epoch || refuse "no epoch"
+exec 9>>/state/epoch.lock; flock 9; seen=$(cat /state/epoch 2>/dev/null || echo 0)
+test "$epoch" -ge "$seen" || refuse "epoch $epoch, $seen was seen"
+echo "$epoch" >/state/epoch; exec 9>&-
+fi"#;
 const HOLD: &str = "while test -e /state/hold; do sleep 0.1; done";
 const SEQUENCE: &str = r#"if test -f /state/data; then
 echo '{"history":"one","sequence":1,"safe":false,"kind":"clean"}'
@@ -20,6 +29,11 @@ else echo '{"history":null,"sequence":null,"safe":false,"kind":"none"}'; fi"#;
 
 fn shell(script: &str) -> Value {
     json!({ "command": ["/bin/bash", "-c", script] })
+}
+
+/// A hook that changes something.
+fn deed(script: &str) -> Value {
+    shell(&format!("{FENCE}\n{script}"))
 }
 
 /// The manifest of a light cluster.
@@ -54,9 +68,9 @@ pub fn manifest(name: &str, replicas: u16) -> Value {
                 "commands": {
                     "sequence": shell(SEQUENCE),
                     "status": shell("test -f /state/running && exit 8; exit 7"),
-                    "stop": shell("echo stop >>/state/hooks; rm -f /state/running"),
-                    "seed": shell(&format!("echo seed >>/state/hooks; {HOLD}; touch /state/data /state/running")),
-                    "primary": shell(&format!("echo primary >>/state/hooks; {HOLD}; touch /state/data /state/running")),
+                    "stop": deed("echo stop >>/state/hooks; rm -f /state/running"),
+                    "seed": deed(&format!("echo seed >>/state/hooks; {HOLD}; touch /state/data /state/running")),
+                    "primary": deed(&format!("echo primary >>/state/hooks; {HOLD}; touch /state/data /state/running")),
                 },
             },
         },
@@ -95,10 +109,19 @@ impl Cluster {
 
     /// The hooks that changed something in the members of a light cluster, as the members saw them.
     pub async fn hooks(&self, replicas: u16) -> Result<Vec<String>> {
+        self.noted(replicas, "hooks").await
+    }
+
+    /// The hooks that members of a light cluster refused, and why.
+    pub async fn refused_hooks(&self, replicas: u16) -> Result<Vec<String>> {
+        self.noted(replicas, "refused").await
+    }
+
+    async fn noted(&self, replicas: u16, file: &str) -> Result<Vec<String>> {
         let mut all = Vec::new();
         for pod in self.pods(replicas) {
-            let lines = self.place.shell(&pod, "cat /state/hooks 2>/dev/null || true").await?;
-            all.extend(lines.lines().map(|hook| format!("{hook} {pod}")));
+            let lines = self.place.shell(&pod, &format!("cat /state/{file} 2>/dev/null || true")).await?;
+            all.extend(lines.lines().map(|line| format!("{line} {pod}")));
         }
         Ok(all)
     }

@@ -6,11 +6,13 @@
 pub mod audit;
 pub mod cluster;
 pub mod dummy;
+pub mod front;
 pub mod galera;
 pub mod helm;
 mod operator;
 pub mod pauses;
 mod place;
+pub mod process;
 mod stage;
 mod trouble;
 mod wait;

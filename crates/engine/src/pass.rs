@@ -158,7 +158,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         let held = entries.claim.as_ref();
         let as_good = held.is_some_and(|it| !it.released && it.release == me.release && it.version == me.version);
         if !claim::is_held_by(held, me) && (acts || !as_good) {
-            entries.claim = Some(claim::taken(held, me));
+            entries.claim = Some(claim::taken(held, me, self.shared.clock.now()));
         }
     }
 

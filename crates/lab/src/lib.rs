@@ -21,6 +21,7 @@ mod loading;
 mod manifests;
 mod mounts;
 mod network;
+mod outage;
 mod process;
 mod progress;
 pub mod provisioner;

@@ -128,7 +128,7 @@ fn launch(layout: &Layout, program: &Program) -> Result<()> {
     process::start(layout, program).map(drop)
 }
 
-async fn wait_for_api(layout: &Layout) -> Result<()> {
+pub(crate) async fn wait_for_api(layout: &Layout) -> Result<()> {
     let client = kubeconfig::client(&layout.kubeconfig("admin")).await?;
     wait(layout, "the API server", || api_ready(&client)).await
 }

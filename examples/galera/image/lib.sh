@@ -11,6 +11,7 @@ CONFIG=/etc/windlass-galera/my.cnf
 SOCKET=$RUN_DIR/mysqld.sock
 REQUESTS=$RUN_DIR/requests               # fifo: hooks write, the entrypoint reads
 START_LOCK=$RUN_DIR/start.lock           # held by seed or primary from their first step to their last
+EPOCH_FILE=$RUN_DIR/epoch                # the highest epoch that a hook was given in this pod
 STOP_COUNT=$RUN_DIR/stops                # a start that was overtaken by a stop must not happen
 SERVER_FILE=$RUN_DIR/server              # "ID MODE PID" of the last server the entrypoint started
 EXITED_FILE=$RUN_DIR/exited              # "ID CODE" of the last server that ended
@@ -28,12 +29,29 @@ CODE_PRIMARY=8
 CODE_NOT_PRIMARY=9
 # Exit code of any hook that found another one at work: nothing was done, ask again.
 CODE_BUSY=75
+# Exit code of a hook that was sent by an operator whose place another one has taken: nothing was done.
+CODE_FENCED=76
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 give_up() { local code=$1; shift; say "$@"; exit "$code"; }
 
 # Replaces a small file in one step, so that no reader sees half of it.
 write_file() { printf '%s\n' "$2" >"$1.new" && mv -f "$1.new" "$1"; }
+
+# Refuses a hook of an operator whose place another one has taken. The operator writes "epoch N" on the standard input, and N
+# grows with each take-over. A pipe that ends without it is a caller that went away; without a pipe, a person runs the hook.
+check_epoch() {
+    local word='' epoch='' seen=0
+    [[ -p /dev/stdin ]] || return 0
+    { read -r -t 30 word epoch && [[ $word == epoch && $epoch =~ ^[0-9]{1,18}$ ]]; } \
+        || give_up "$CODE_FENCED" 'refused: the standard input ended before it said "epoch N"'
+    exec 7>>"$EPOCH_FILE.lock"
+    flock 7
+    { read -r seen <"$EPOCH_FILE"; } 2>/dev/null || seen=0
+    ((epoch >= seen)) || give_up "$CODE_FENCED" "refused: this comes from epoch $epoch, and epoch $seen was seen in this pod"
+    write_file "$EPOCH_FILE" "$epoch"
+    exec 7>&-
+}
 
 # --- processes -------------------------------------------------------------------------------------
 
