@@ -29,6 +29,12 @@ enum Campaign {
     Histories,
     /// User edits interleaved with status writes, on the fake API server.
     Edits,
+    /// Random custom resources through everything that is decided about one.
+    Fuzz,
+    /// Random custom resources on the API server of the lab that WINDLASS_LAB names, with Windlass in it.
+    FuzzServer,
+    /// Random schedules of several releases with selectors that overlap and labels that flip, on the fake API server.
+    Claims,
 }
 
 /// How a campaign is run.
@@ -72,6 +78,30 @@ impl Campaign {
                 count: 50_000,
                 figures: " interleavings, ",
             },
+            Self::Fuzz => Plan {
+                package: "windlass-kinds",
+                target: &["--lib"],
+                test: "every_document_is_accepted_or_refused_by_name_and_none_panics",
+                variable: "WINDLASS_DOCUMENTS",
+                count: 1_000_000,
+                figures: " random documents from seed ",
+            },
+            Self::FuzzServer => Plan {
+                package: "windlass-e2e",
+                target: &["--features", "lab", "--test", "fuzz"],
+                test: "every_document_is_refused_or_told_about",
+                variable: "WINDLASS_FUZZ_DOCUMENTS",
+                count: 2_000,
+                figures: " documents on the server from seed ",
+            },
+            Self::Claims => Plan {
+                package: "windlass-engine",
+                target: &["--test", "schedules"],
+                test: "there_are_never_two_writers_to_one_cluster",
+                variable: "WINDLASS_SCHEDULES",
+                count: 1_000,
+                figures: " schedules from seed ",
+            },
         }
     }
 }
@@ -92,7 +122,9 @@ pub(crate) async fn run(options: Options) -> Result<()> {
 
 /// Runs the test, shows what it prints, and returns its line of figures.
 async fn run_test(plan: &Plan, count: u64) -> Result<String> {
-    let mut child = cargo::command(&["test", "--release", "--locked", "--package", plan.package])
+    // A test on the lab waits for the server, and is there in this form already.
+    let profile = if plan.package == "windlass-e2e" { "dev" } else { "release" };
+    let mut child = cargo::command(&["test", "--profile", profile, "--locked", "--package", plan.package])
         .args(plan.target)
         .args(["--", "--nocapture", plan.test])
         .env(plan.variable, count.to_string())

@@ -17,7 +17,7 @@ pub(crate) const LAB_VARIABLE: &str = "WINDLASS_LAB";
 /// The lab of the tests; a person's own goes on beside it.
 const LAB: &str = "test";
 /// The tests of `crates/e2e/tests`, in the order in which they run.
-const LAB_TESTS: [&str; 9] = [
+const LAB_TESTS: [&str; 10] = [
     "conformance",
     "chart",
     "galera",
@@ -25,6 +25,7 @@ const LAB_TESTS: [&str; 9] = [
     "plugin",
     "status",
     "admission",
+    "fuzz",
     "helm",
     // The last: it judges the permissions by the calls that all the others made.
     "rbac",

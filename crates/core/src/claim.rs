@@ -66,7 +66,7 @@ pub fn taken(claim: Option<&Claim>, me: &Identity) -> Claim {
         release: me.release.clone(),
         version: me.version.clone(),
         holder: me.holder.clone(),
-        epoch: claim.map_or(0, |claim| claim.epoch) + 1,
+        epoch: claim.map_or(0, |claim| claim.epoch).saturating_add(1),
         released: false,
         unknown: claim.map(|claim| claim.unknown.clone()).unwrap_or_default(),
     }
@@ -110,6 +110,12 @@ mod tests {
         let new = taken(Some(&old), &me());
         assert!(is_held_by(Some(&new), &me()));
         assert_eq!(new.epoch, 8);
+    }
+
+    #[test]
+    fn an_epoch_that_cannot_grow_stays() {
+        let last = Claim { epoch: u64::MAX, ..claim("ops/canary", true) };
+        assert_eq!(taken(Some(&last), &me()).epoch, u64::MAX);
     }
 
     #[test]

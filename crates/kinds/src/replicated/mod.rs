@@ -15,6 +15,8 @@ mod validate;
 #[cfg(test)]
 mod fixtures;
 #[cfg(test)]
+mod random;
+#[cfg(test)]
 mod world;
 
 use std::time::Duration;
