@@ -46,6 +46,12 @@ enum Campaign {
     Leader,
     /// Seconds without an API server, on a lab.
     Outage,
+    /// Random custom resources through everything that is decided about one.
+    Fuzz,
+    /// Random custom resources on the API server of a lab.
+    FuzzServer,
+    /// Random schedules of several releases with selectors that overlap and labels that flip, on the fake API server.
+    Claims,
 }
 
 /// How a campaign is run.
@@ -136,6 +142,36 @@ impl Campaign {
             Self::Crash => harness("crash", 500),
             Self::Stale => harness("stale", 200),
             Self::Faults => harness("faults", 500),
+            Self::Fuzz => Plan {
+                package: "windlass-kinds",
+                target: &["--lib"],
+                test: "every_document_is_accepted_or_refused_by_name_and_none_panics",
+                variable: "WINDLASS_DOCUMENTS",
+                count: 1_000_000,
+                figures: " random documents from seed ",
+                also: None,
+                on_lab: false,
+            },
+            Self::FuzzServer => Plan {
+                package: "windlass-e2e",
+                target: &["--features", "lab", "--test", "fuzz"],
+                test: "every_document_is_refused_or_told_about",
+                variable: "WINDLASS_FUZZ_DOCUMENTS",
+                count: 2_000,
+                figures: " documents on the server from seed ",
+                also: None,
+                on_lab: true,
+            },
+            Self::Claims => Plan {
+                package: "windlass-engine",
+                target: &["--test", "schedules"],
+                test: "there_are_never_two_writers_to_one_cluster",
+                variable: "WINDLASS_SCHEDULES",
+                count: 1_000,
+                figures: " schedules from seed ",
+                also: None,
+                on_lab: false,
+            },
         }
     }
 }

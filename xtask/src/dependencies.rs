@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// From what everybody may use to what nobody may use.
-const ORDER: [&str; 11] = [
+const ORDER: [&str; 12] = [
     "windlass-api",
     "windlass-core",
     "windlass-kinds",
@@ -13,6 +13,7 @@ const ORDER: [&str; 11] = [
     "windlass-engine",
     "windlass-operator",
     "windlass-kubectl",
+    "windlass-dice",
     "windlass-testkit",
     "windlass-lab",
     "windlass-e2e",

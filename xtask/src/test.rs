@@ -17,7 +17,7 @@ pub(crate) const LAB_VARIABLE: &str = "WINDLASS_LAB";
 /// The lab of the tests; a person's own goes on beside it.
 const LAB: &str = "test";
 /// The tests of `crates/e2e/tests`, in the order in which they run.
-const LAB_TESTS: [&str; 14] = [
+const LAB_TESTS: [&str; 15] = [
     "conformance",
     "chart",
     "galera",
@@ -25,6 +25,7 @@ const LAB_TESTS: [&str; 14] = [
     "plugin",
     "status",
     "admission",
+    "fuzz",
     "helm",
     "upgrade",
     "memory",

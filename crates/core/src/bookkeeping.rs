@@ -184,7 +184,7 @@ pub fn count_edition(stored: Option<&LogbookSpec>, children: &Children, entries:
             && of_members(stored) == of_members(entries)
     });
     let newest = stored.map_or(0, |stored| stored.edition).max(noted_edition(children));
-    entries.edition = if same { newest } else { newest + 1 };
+    entries.edition = if same { newest } else { newest.saturating_add(1) };
 }
 
 /// Whether there is data, so that an old copy of the logbook could do harm.

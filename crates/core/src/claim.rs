@@ -126,6 +126,12 @@ mod tests {
     }
 
     #[test]
+    fn an_epoch_that_cannot_grow_stays() {
+        let last = Claim { epoch: u64::MAX, ..claim("ops/canary", true) };
+        assert_eq!(taken(Some(&last), &me(), Timestamp::UNIX_EPOCH).epoch, u64::MAX);
+    }
+
+    #[test]
     fn what_was_given_up_is_not_held() {
         let mine = Claim { released: true, ..taken(None, &me(), Timestamp::UNIX_EPOCH) };
         assert!(!is_held_by(Some(&mine), &me()));

@@ -4,6 +4,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use kube::Resource as _;
+use windlass_api::logbook::Claim;
 use windlass_clients::members::Members;
 use windlass_core::claim::{self, Standing};
 use windlass_core::kind::Kind;
@@ -39,7 +40,9 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             Standing::Left => {
                 self.end_overlap();
                 match caches::refresh(&self.shared.calls, &self.shared.caches, &self.key).await {
-                    Ok(()) => None,
+                    // A third release may have been faster: what is taken is the claim that was judged, and no other.
+                    Ok(()) if self.claim_now() == held.cloned() => None,
+                    Ok(()) => Some(Next::new("Outrun", Duration::ZERO)),
                     Err(error) => {
                         tracing::warn!(cluster = %self.key, %error, "the cluster cannot be looked at, it is not taken over yet");
                         Some(Next::new("Retry", LOOK))
@@ -51,6 +54,10 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                 Some(Next::new("Foreign", LOOK))
             }
         }
+    }
+
+    fn claim_now(&self) -> Option<Claim> {
+        self.shared.caches.logbook(&self.key).and_then(|logbook| logbook.spec.claim.clone())
     }
 
     fn tell_overlap(&mut self, resource: &K::Resource, release: &str, version: &str) {

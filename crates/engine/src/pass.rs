@@ -38,6 +38,15 @@ pub(crate) struct Next {
     pub(crate) after: Duration,
 }
 
+/// Why the logbook was not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unkept {
+    /// Somebody else wrote it first.
+    Outrun,
+    /// The write failed.
+    Failed,
+}
+
 impl Next {
     pub(crate) fn new(outcome: &'static str, after: Duration) -> Self {
         Self { outcome, after }
@@ -96,6 +105,10 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         // What must be remembered is written before anything is done; what only tells of this pass, after it.
         let first = spec.is_none_or(|stored| !same_duty(stored, &entries));
         let mut kept = if first { self.keep(&observed, stored.as_ref(), &entries).await } else { Ok(()) };
+        if kept == Err(Unkept::Outrun) {
+            // It may be another release that was first, and then what is told of the cluster is its to tell.
+            return Next::new("Outrun", SOON);
+        }
         let taken = if kept.is_ok() { self.take_steps(&observed, &parted).await } else { Vec::new() };
         if kept.is_ok() {
             self.copy_labels(&resource, copies).await;
@@ -123,7 +136,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         &mut self,
         observed: &Observed<'_, K>,
         taken: &[(Step<K::Action>, Outcome)],
-        kept: Result<(), ()>,
+        kept: Result<(), Unkept>,
         told: Result<Told, ()>,
     ) -> Next {
         let retried = taken.iter().any(|(_, outcome)| matches!(outcome, Outcome::Retry { .. }));
@@ -185,7 +198,12 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
     }
 
     /// Writes the logbook. Nothing is done before what must be remembered is written.
-    async fn keep(&self, observed: &Observed<'_, K>, stored: Option<&Arc<Logbook>>, entries: &LogbookSpec) -> Result<(), ()> {
+    async fn keep(
+        &self,
+        observed: &Observed<'_, K>,
+        stored: Option<&Arc<Logbook>>,
+        entries: &LogbookSpec,
+    ) -> Result<(), Unkept> {
         let owner = K::owner(observed.resource);
         match logbook::commit(&self.shared.calls, &self.shared.caches, &self.key, &owner, stored, entries).await {
             Ok(written) => {
@@ -195,10 +213,11 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                 Ok(())
             }
             Err(error) => {
-                let outcome = if error.is_conflict() { "Conflict" } else { "Failed" };
+                let (why, outcome) =
+                    if error.is_conflict() { (Unkept::Outrun, "Conflict") } else { (Unkept::Failed, "Failed") };
                 self.shared.metrics.logbook_write(K::NAME, outcome);
                 tracing::warn!(cluster = %self.key, %error, "logbook not written, no step is taken in this pass");
-                Err(())
+                Err(why)
             }
         }
     }

@@ -10,17 +10,8 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use stage::{CLUSTER, NAMESPACE, Stage, cluster};
+use windlass_dice::Dice;
 use windlass_testkit::{CallMatch, Effect};
-
-/// A small generator: the seed of a failing run is enough to have it again.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
-    }
-}
 
 /// What the user has asked for so far.
 fn wishes(object: &Value) -> Value {
@@ -42,11 +33,11 @@ async fn edit(stage: &Stage, dice: &mut Dice, round: usize) -> Value {
         let (api, parameters) = (api.clone(), parameters.clone());
         async move { api.patch(CLUSTER, &parameters, &Patch::Merge(patch)).await.unwrap() }
     };
-    let accepted = match dice.roll(5) {
+    let accepted = match dice.below(5) {
         0 => merge(json!({ "spec": { "reconcileInterval": format!("{}s", 60 + round) } })).await,
         1 => merge(json!({ "metadata": { "labels": { "round": round.to_string() } } })).await,
         2 => merge(
-            json!({ "metadata": { "annotations": { "note": format!("round {round}"), format!("k{}", dice.roll(5)): "v" } } }),
+            json!({ "metadata": { "annotations": { "note": format!("round {round}"), format!("k{}", dice.below(5)): "v" } } }),
         )
         .await,
         3 => merge(json!({ "spec": { "pod": { "containers": [{ "name": "app", "image": format!("app:{round}") }] } } })).await,
@@ -55,7 +46,7 @@ async fn edit(stage: &Stage, dice: &mut Dice, round: usize) -> Value {
             object.data["spec"]["chaosLevel"] = json!(round % 20);
             // An old status rides along, as with every editor; it must not matter.
             object.data["status"] = json!({ "phase": "Failed", "replicas": 99 });
-            tokio::time::sleep(Duration::from_millis(dice.roll(20))).await;
+            tokio::time::sleep(Duration::from_millis(u64::from(dice.below(20)))).await;
             match api.replace(CLUSTER, &PostParams::default(), &object).await {
                 Ok(accepted) => break accepted,
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
@@ -68,7 +59,7 @@ async fn edit(stage: &Stage, dice: &mut Dice, round: usize) -> Value {
 
 /// Makes the operator want to write status at the same time.
 fn disturb(stage: &Stage, dice: &mut Dice, round: usize) {
-    let name = format!("rss-{CLUSTER}-{}", dice.roll(3));
+    let name = format!("rss-{CLUSTER}-{}", dice.below(3));
     if stage.get("pods", &name).is_some() {
         stage.server.store().remove("pods", NAMESPACE, &name);
     } else {
@@ -89,14 +80,14 @@ async fn no_byte_of_the_user_is_lost() {
     let stage = Stage::new();
     stage.create(cluster(3)).await;
     stage.until("the first status is written", |stage| stage.status()["conditions"].is_array()).await;
-    let mut dice = Dice(2026);
+    let mut dice = Dice::new(2026);
     // Slow status writes: the user gets in between reading and writing.
     stage.server.faults().on(CallMatch::writes().subresource("status").always(), Effect::Delay(Duration::from_millis(10)));
     stage.server.clear_calls();
     let mut last = Value::Null;
     for round in 0..rounds {
         disturb(&stage, &mut dice, round);
-        tokio::time::sleep(Duration::from_millis(dice.roll(25))).await;
+        tokio::time::sleep(Duration::from_millis(u64::from(dice.below(25)))).await;
         last = edit(&stage, &mut dice, round).await;
         assert_eq!(wishes(&stage.cluster()), last, "round {round}");
     }

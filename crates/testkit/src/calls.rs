@@ -96,6 +96,10 @@ pub struct Call {
     pub query: Query,
     /// The body, null when there was none.
     pub body: Value,
+    /// Who called, by its user agent; empty when it does not say.
+    pub caller: String,
+    /// When it came in, by the runtime's timer, so that in tests this is simulated time.
+    pub at: tokio::time::Instant,
     /// How it ended.
     pub outcome: Outcome,
 }

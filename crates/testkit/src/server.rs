@@ -251,6 +251,8 @@ impl FakeApiServer {
             content_type: request.content_type.clone(),
             query: request.query.clone(),
             body: request.body.clone(),
+            caller: request.user_agent.clone(),
+            at: tokio::time::Instant::now(),
             outcome: Outcome::Pending,
         };
         let effect = state.script.effect_on(&call);

@@ -8,6 +8,8 @@
 
 use std::num::NonZeroU16;
 
+use windlass_dice::Dice;
+
 use super::*;
 use crate::ordinals::{Layout, Ordinal, Ordinals};
 
@@ -15,40 +17,19 @@ use crate::ordinals::{Layout, Ordinal, Ordinals};
 const HISTORIES: u64 = 100_000;
 const FIRST_SEED: u64 = 0x0077_696e_646c_6173;
 
-/// A small generator (a Weyl sequence with mixed output): the same seed, the same history.
-struct Dice(u64);
+fn parallelism(dice: &mut Dice) -> NonZeroU16 {
+    NonZeroU16::MIN.saturating_add(dice.below(4))
+}
 
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: u16) -> u16 {
-        u16::try_from(self.roll() % u64::from(bound)).unwrap()
-    }
-
-    fn chance(&mut self, percent: u16) -> bool {
-        self.below(100) < percent
-    }
-
-    fn parallelism(&mut self) -> NonZeroU16 {
-        NonZeroU16::MIN.saturating_add(self.below(4))
-    }
-
-    fn layout(&mut self, slotted: bool, at_least: u16) -> Layout {
-        let replicas = at_least + self.below(8 - at_least);
-        let mut slots = Ordinals::new();
-        if slotted {
-            for _ in 0..self.below(4) {
-                slots.insert(Ordinal::new(self.below(10)));
-            }
+fn layout(dice: &mut Dice, slotted: bool, at_least: u16) -> Layout {
+    let replicas = at_least + dice.below(8 - at_least);
+    let mut slots = Ordinals::new();
+    if slotted {
+        for _ in 0..dice.below(4) {
+            slots.insert(Ordinal::new(dice.below(10)));
         }
-        Layout::with_slots(replicas, slots)
     }
+    Layout::with_slots(replicas, slots)
 }
 
 struct World {
@@ -65,15 +46,18 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut dice = Dice(seed);
+        let mut dice = Dice::new(seed);
         let slotted = dice.chance(50);
         let floor = dice.below(3);
-        let actual = dice.layout(slotted, 0);
-        let desired = dice.layout(slotted, floor);
+        let actual = layout(&mut dice, slotted, 0);
+        let desired = layout(&mut dice, slotted, floor);
         let mut truth = View::at_rest(actual, desired);
         truth.prepared = (0..20).filter(|_| dice.chance(70)).collect();
-        let limits =
-            Limits { scale_in_parallelism: dice.parallelism(), scale_out_parallelism: dice.parallelism(), guard: Guard::Open };
+        let limits = Limits {
+            scale_in_parallelism: parallelism(&mut dice),
+            scale_out_parallelism: parallelism(&mut dice),
+            guard: Guard::Open,
+        };
         Self { dice, slotted, floor, limits, truth, called_off: Ordinals::new() }
     }
 
@@ -208,9 +192,9 @@ impl World {
                 self.live();
                 passes += 1;
             }
-            self.truth.desired = self.dice.layout(self.slotted, self.floor);
+            self.truth.desired = layout(&mut self.dice, self.slotted, self.floor);
             if self.dice.chance(20) {
-                self.limits.scale_in_parallelism = self.dice.parallelism();
+                self.limits.scale_in_parallelism = parallelism(&mut self.dice);
             }
         }
         // From here on nobody interferes.

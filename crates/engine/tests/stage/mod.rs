@@ -118,7 +118,13 @@ impl Stage {
     }
 
     /// A controller on a server that was there before.
-    pub fn on(server: FakeApiServer, crew: Crew, mut settings: Settings) -> Self {
+    pub fn on(server: FakeApiServer, crew: Crew, settings: Settings) -> Self {
+        let client = server.client();
+        Self::through(client, server, crew, settings)
+    }
+
+    /// A controller that reaches the server through this client.
+    pub fn through(client: kube::Client, server: FakeApiServer, crew: Crew, mut settings: Settings) -> Self {
         settings.clock = Clock::Counted { start: Timestamp::now(), since: tokio::time::Instant::now() };
         if settings.identity.release.is_empty() {
             settings.identity.release = "ops/windlass".into();
@@ -127,7 +133,7 @@ impl Stage {
         settings.identity.holder = format!("process-{}", PROCESSES.fetch_add(1, Ordering::Relaxed));
         let stop = CancellationToken::new();
         let metrics = Arc::new(Metrics::default());
-        let (client, members, token, counted) = (server.client(), crew.clone(), stop.clone(), Arc::clone(&metrics));
+        let (members, token, counted) = (crew.clone(), stop.clone(), Arc::clone(&metrics));
         tokio::spawn(async move {
             let mut controller = Controller::start(Calls::new(client), counted, settings, token);
             controller.wait_until_synced(&Health::default()).await;

@@ -33,7 +33,8 @@ impl<'a> Members<'a> {
         let set_name = cluster.names.stateful_set();
         let set = observed.children.stateful_sets.get(&set_name);
         let pods = &observed.children.pods;
-        let highest_pod = pods.keys().filter_map(|pod| Ordinal::of_pod(&set_name, pod)).map(|it| it.get() + 1).max();
+        let highest_pod =
+            pods.keys().filter_map(|pod| Ordinal::of_pod(&set_name, pod)).map(|it| it.get().saturating_add(1)).max();
         let count =
             [set.map_or(0, |set| set.replicas), cluster.replicas, highest_pod.unwrap_or(0)].into_iter().max().unwrap_or(0);
         let all = (0..count)

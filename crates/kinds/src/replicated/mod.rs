@@ -17,6 +17,8 @@ mod announce_tests;
 #[cfg(test)]
 mod fixtures;
 #[cfg(test)]
+mod random;
+#[cfg(test)]
 mod world;
 
 use std::time::Duration;

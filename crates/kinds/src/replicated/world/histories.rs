@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use windlass_dice::number;
+
 use super::World;
 use super::database::Server;
 
@@ -101,11 +103,6 @@ fn live(seed: u64) -> u64 {
     world.come_to_rest(replicas);
     world.stay_at_rest(if world.thorough { 100 } else { 2 });
     world.passes
-}
-
-fn number(variable: &str) -> Option<u64> {
-    let text = std::env::var(variable).ok()?;
-    text.strip_prefix("0x").map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16)).ok()
 }
 
 #[test]

@@ -17,6 +17,7 @@ use windlass_api::ReplicatedStatefulSet;
 use windlass_api::logbook::LogbookSpec;
 use windlass_core::ordinals::Ordinal;
 use windlass_core::views::Children;
+use windlass_dice::Dice;
 
 use super::facts::{Fact, Facts, Of};
 use super::fixtures::{Fixture, SET, STARTING, exited};
@@ -27,28 +28,6 @@ use database::{Database, Server};
 const LARGEST: u16 = 6;
 /// One history in so many has the real objects, compares them in every pass, and is watched for long at its end.
 const THOROUGH: u64 = 1000;
-
-/// A small generator (a Weyl sequence with mixed output): the same seed, the same history.
-#[derive(Debug)]
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: u16) -> u16 {
-        u16::try_from(self.roll() % u64::from(bound)).unwrap()
-    }
-
-    fn chance(&mut self, percent: u16) -> bool {
-        self.below(100) < percent
-    }
-}
 
 /// What happens at a time.
 #[derive(Debug)]
@@ -120,7 +99,7 @@ fn lost(why: &str) -> ExecEnd {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut dice = Dice(seed);
+        let mut dice = Dice::new(seed);
         let size = 1 + dice.below(5);
         let old = dice.chance(70);
         let structured = dice.chance(75);
