@@ -25,7 +25,10 @@ pub(crate) fn for_stall(reason: &str, handle: &str, namespace: &str, entries: Op
                 None => seen.to_owned(),
             }
         }
-        "LogbookContradicted" | "SeedUndecided" | "QuorumLost" => {
+        "LogbookContradicted" => {
+            "find out where the data of the member that is named comes from, before anything else; nothing is removed meanwhile".to_owned()
+        }
+        "SeedUndecided" | "QuorumLost" => {
             "bring every member that is named back, with the data of this cluster; nothing is started anew before all were heard".to_owned()
         }
         "ForeignObject" => format!(

@@ -8,7 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use serde_json::Value;
-use windlass_api::logbook::{LogbookSpec, PauseRecord};
+use windlass_api::logbook::{LogbookSpec, PauseRecord, RunningStep};
 use windlass_core::conditions::Common;
 use windlass_core::labels;
 use windlass_core::lane::Lane;
@@ -238,12 +238,19 @@ impl Cluster {
         }
     }
 
+    /// What runs, as the logbook tells it. The operator notes there only now and then what runs, and in the status always whether
+    /// anything does.
+    pub(crate) fn running(&self) -> &[RunningStep] {
+        let idle = self.common(Common::Progressing).is_some_and(|told| told.status == "False");
+        self.entries().filter(|_| !idle).map(|entries| entries.plan.running.as_slice()).unwrap_or_default()
+    }
+
     /// What is being done: what the logbook tells, else what the status tells.
     pub(crate) fn work(&self) -> Vec<WorkView> {
-        let mut work = Vec::new();
+        let running = self.running().iter();
+        let mut work: Vec<WorkView> =
+            running.map(|it| WorkView { what: it.step.clone(), percent: it.percent, announced: None }).collect();
         if let Some(entries) = self.entries() {
-            let running = entries.plan.running.iter();
-            work.extend(running.map(|it| WorkView { what: it.step.clone(), percent: it.percent, announced: None }));
             work.extend(entries.intents.iter().map(|intent| WorkView {
                 what: format!("{} {}", intent.act, intent.target),
                 percent: None,

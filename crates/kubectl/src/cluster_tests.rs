@@ -59,6 +59,15 @@ fn an_owner_is_told_only_from_this_clusters_logbook(#[case] it: Cluster, #[case]
 }
 
 #[test]
+fn what_the_logbook_says_runs_is_over_when_the_status_says_idle() {
+    assert_eq!(busy().running().len(), 1);
+    let idle = condition("Progressing", "False", "Idle", "nothing is in hand");
+    let running = json!({ "running": [{ "step": "start as primary rss-harbour-1" }] });
+    let it = cluster(json!({ "status": { "conditions": [idle] } }), Some(json!({ "clusterUid": "u1", "plan": running })));
+    assert!(it.running().is_empty() && it.work().is_empty() && it.plan().steps.is_empty());
+}
+
+#[test]
 fn rubbish_in_a_status_is_no_condition_and_stops_nothing() {
     let it = cluster(json!({ "status": { "conditions": [1, { "type": 2 }, { "type": "Ready" }], "phase": 3 } }), None);
     assert_eq!(it.conditions().len(), 1);

@@ -152,7 +152,7 @@ impl Session {
 pub(crate) fn not_installed() -> Error {
     Error::Call {
         act: "list clusters".to_owned(),
-        why: "this Kubernetes serves none of Windlass's kinds; install them with the file deploy/crds.yaml".to_owned(),
+        why: "this Kubernetes serves none of Windlass's kinds; the chart windlass-crds installs them".to_owned(),
     }
 }
 

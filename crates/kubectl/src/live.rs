@@ -106,7 +106,7 @@ impl Waiting {
     }
 
     /// As one line of a pipe.
-    fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let members = self.members.map(|(ready, wanted)| format!("{ready} of {wanted} members ready"));
         let parts: Vec<String> = members.into_iter().chain(self.details.iter().map(|it| one_line(it))).collect();
         if parts.is_empty() { self.what.clone() } else { format!("{}: {}", self.what, parts.join("; ")) }

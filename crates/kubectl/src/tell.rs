@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use windlass_api::logbook::RunningStep;
+
 use crate::cluster::{Cluster, LANES};
 use crate::view::{
     ClusterOwnerView, LaneState, LogEntryView, LogView, OwnerState, OwnersView, PlanView, ReleaseView, StepState, StepView,
@@ -10,15 +12,15 @@ use crate::view::{
 impl Cluster {
     /// What `plan` tells.
     pub(crate) fn plan(&self) -> PlanView {
-        let mut steps = Vec::new();
+        let running = |running: &RunningStep| StepView {
+            state: StepState::Running,
+            lane: String::new(),
+            step: running.step.clone(),
+            reason: String::new(),
+            percent: running.percent,
+        };
+        let mut steps: Vec<StepView> = self.running().iter().map(running).collect();
         if let Some(entries) = self.entries() {
-            steps.extend(entries.plan.running.iter().map(|running| StepView {
-                state: StepState::Running,
-                lane: String::new(),
-                step: running.step.clone(),
-                reason: String::new(),
-                percent: running.percent,
-            }));
             for (state, planned) in [(StepState::Next, &entries.plan.next), (StepState::Held, &entries.plan.held)] {
                 steps.extend(planned.iter().map(|planned| StepView {
                     state,

@@ -54,21 +54,23 @@ async fn watch(
     let began = Instant::now();
     let mut ticks = tokio::time::interval(if progress.is_live() { TICK } else { Duration::from_hours(1) });
     let mut waiting = Waiting { what: format!("looking at {}", target.handle()), ..Waiting::default() };
+    let (mut seen, mut trouble) = (false, None);
     loop {
         let news = tokio::select! {
             news = follow.next() => news?,
             () = over(began, limit) => {
                 let limit = limit.0.map_or(0, |limit| i64::try_from(limit.as_secs()).unwrap_or(i64::MAX));
-                let awaited = awaited(&waiting);
+                let awaited = with(&waiting, trouble.as_ref()).line();
                 return Err(Error::NotMet(format!("gave up after {}: {awaited}{hint}", age::seconds(limit))));
             }
             _ = ticks.tick() => {
                 if progress.is_live() {
-                    progress.show(&waiting, began.elapsed());
+                    progress.show(&with(&waiting, trouble.as_ref()), began.elapsed());
                 }
                 continue;
             }
         };
+        let known = news.is_some();
         if let Some(clusters) = news {
             let Some(cluster) = clusters.into_iter().next() else {
                 return Err(Error::Gone(target.handle()));
@@ -79,15 +81,19 @@ async fn watch(
                 Verdict::NotYet(news) => waiting = news,
             }
         }
-        if let Some(trouble) = follow.trouble() {
-            waiting.details.push(trouble.to_owned());
+        seen = seen || known;
+        trouble = follow.trouble().map(str::to_owned);
+        // In a pipe, that nothing was seen yet is no news.
+        if seen || trouble.is_some() || progress.is_live() {
+            progress.show(&with(&waiting, trouble.as_ref()), began.elapsed());
         }
-        progress.show(&waiting, began.elapsed());
     }
 }
 
-fn awaited(waiting: &Waiting) -> String {
-    if waiting.details.is_empty() { waiting.what.clone() } else { format!("{}: {}", waiting.what, waiting.details.join("; ")) }
+/// What is awaited, and what is wrong with the connection.
+fn with(waiting: &Waiting, trouble: Option<&String>) -> Waiting {
+    let details = waiting.details.iter().chain(trouble).cloned().collect();
+    Waiting { details, ..waiting.clone() }
 }
 
 /// Ends when the time is over; never, without a limit.

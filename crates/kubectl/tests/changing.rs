@@ -136,8 +136,10 @@ async fn a_resume_waits_for_both_lanes_and_shows_what_runs() {
     let play = async {
         stage.wait_for_patch().await;
         stage.tell("ReconciliationActive", "True", "Active", "steps are taken");
+        stage.tell("Progressing", "True", "Working", "start as primary rss-harbour-2");
         stage.edit_logbook(|book| book["spec"]["plan"]["running"] = json!([{ "step": "start as primary rss-harbour-2" }]));
         stage.tell("ClusteringActive", "True", "Resuming", "the pause is withdrawn");
+        stage.tell("ClusteringActive", "True", "Active", "steps are taken");
     };
     let (ran, ()) = tokio::join!(stage.run(&["resume", "rss/harbour"]), play);
     let out = ran.done();

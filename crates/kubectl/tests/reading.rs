@@ -79,6 +79,7 @@ async fn the_plan_tells_what_will_happen_on_resume() {
     let ran = stage.run(&["plan", "rss/harbour"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (0, ""));
     assert!(ran.errors.contains("nothing to do"), "{}", ran.errors);
+    stage.tell("Progressing", "True", "Working", "seed rss-harbour-0");
     stage.edit_logbook(|book| {
         book["spec"]["plan"] = json!({
             "held": [{ "lane": "Resources", "step": "scale StatefulSet rss-harbour", "reason": "4 are wanted" }],

@@ -12,7 +12,7 @@ use crate::live::Waiting;
 use crate::output::Output;
 use crate::render;
 use crate::render::paint::Tone;
-use crate::view::{LaneState, OwnerState};
+use crate::view::{LaneState, OwnerState, StepState};
 use crate::wait::{self, Verdict};
 
 use super::conclude;
@@ -77,7 +77,7 @@ fn judge(cluster: &Cluster, lanes: &[Lane], generation: i64, closed: bool) -> Ve
                 let so = if closed {
                     told.status == "False" && told.reason == "Paused"
                 } else {
-                    told.status == "True" && told.reason != "Pausing"
+                    told.status == "True" && !["Pausing", "Resuming"].contains(&told.reason.as_str())
                 };
                 if !(so && seen) {
                     details.push(format!("{type_} is {} ({}): {}", told.status, told.reason, told.message));
@@ -143,7 +143,9 @@ fn tell_what_runs(output: &Output, options: &Resume, cluster: &Cluster) -> Resul
     for lane in LANES.map(|lane| cluster.lane(lane)).iter().filter(|lane| lane.state != LaneState::Active && lane.requested) {
         output.remark(Tone::Warn, &format!("{} stays paused", lane.lane));
     }
-    let plan = cluster.plan();
+    let mut plan = cluster.plan();
+    // What a pause of the other lane holds back was held before, too.
+    plan.steps.retain(|step| step.state != StepState::Held);
     if !plan.steps.is_empty() {
         return Output::print(&render::plan(&plan).0.lines(output.paint(), None));
     }
@@ -194,7 +196,8 @@ mod tests {
     }
 
     #[rstest]
-    #[case(&[("True", "Active"), ("True", "Resuming")], Some(true))]
+    #[case(&[("True", "Active"), ("True", "Active")], Some(true))]
+    #[case(&[("True", "Active"), ("True", "Resuming")], Some(false))]
     #[case(&[("True", "Active"), ("False", "Paused")], Some(false))]
     #[case(&[("True", "Active"), ("True", "Pausing")], Some(false))]
     fn a_resume_is_answered_when_both_lanes_work(#[case] answers: &[(&str, &str)], #[case] expected: Option<bool>) {
