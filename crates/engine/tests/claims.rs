@@ -141,7 +141,7 @@ async fn another_process_of_the_release_takes_the_claim_anew_only_before_it_acts
     assert_eq!(claim(&next), before, "a quiet cluster costs nothing");
     next.patch(json!({ "spec": { "replicas": 4 } })).await;
     next.until_ready().await;
-    assert_eq!(claim(&next)["epoch"].as_u64(), before["epoch"].as_u64().map(|epoch| epoch + 1));
+    assert!(claim(&next)["epoch"].as_u64() > before["epoch"].as_u64());
     assert_ne!(claim(&next)["holder"], before["holder"]);
     assert!(next.crew.deeds().iter().any(|(deed, pod)| *deed == Deed::Primary && pod == "rss-harbour-3"));
 }
