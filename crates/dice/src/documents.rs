@@ -89,8 +89,8 @@ impl Documents {
                 items.push(twice);
             }
             (Value::Array(items), 3) => drop(items.pop()),
-            (place, 0..=4) => *place = self.of(dice, schema, 1, junk_percent),
-            (place, _) => *place = junk(dice),
+            (place, _) if dice.chance(junk_percent.saturating_mul(3)) => *place = junk(dice),
+            (place, _) => *place = self.of(dice, schema, 1, junk_percent),
         }
     }
 
@@ -113,7 +113,7 @@ impl Documents {
                 (0..length).map(|_| self.of(dice, &schema["items"], depth + 1, junk_percent)).collect()
             }
             Some("string") => string(dice, schema),
-            Some("integer") => integer(dice, schema),
+            Some("integer") => integer(dice, schema, junk_percent),
             Some("boolean") => Value::Bool(dice.chance(50)),
             Some("number") => odd_number(dice),
             _ => junk(dice),
@@ -186,7 +186,7 @@ fn string(dice: &mut Dice, schema: &Value) -> Value {
     if dice.chance(50) { json!(format!("name{}", dice.below(100))) } else { json!(text(dice)) }
 }
 
-fn integer(dice: &mut Dice, schema: &Value) -> Value {
+fn integer(dice: &mut Dice, schema: &Value, junk_percent: u16) -> Value {
     let bound = |key: &str| schema[key].as_f64().map(|bound| json!(bound));
     // A bound is written as a float; whole numbers are asked for.
     let whole =
@@ -194,7 +194,7 @@ fn integer(dice: &mut Dice, schema: &Value) -> Value {
     match (dice.below(6), bound("minimum"), bound("maximum")) {
         (0, Some(least), _) => whole(least),
         (1, _, Some(most)) => whole(most),
-        (2, ..) => odd_number(dice),
+        (2, ..) if dice.chance(junk_percent.saturating_mul(3)) => odd_number(dice),
         _ => json!(dice.below(6)),
     }
 }
