@@ -1,5 +1,14 @@
 //! The crash harness at work: every crash point, every fault at every call, every lost event, every stale view. See `harness`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what went wrong by panicking")]
+#![allow(
+    clippy::match_same_arms,
+    clippy::needless_pass_by_value,
+    clippy::similar_names,
+    clippy::type_complexity,
+    clippy::unchecked_time_subtraction,
+    clippy::unused_self,
+    reason = "tables of perturbations read better with one line for each"
+)]
 
 mod harness;
 

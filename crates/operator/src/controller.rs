@@ -17,11 +17,8 @@ use crate::arguments::ControllerOptions;
 use crate::telemetry;
 
 /// The version of this program.
-const VERSION: &str = if cfg!(feature = "rehearsal") {
-    concat!(env!("CARGO_PKG_VERSION"), "+rehearsal")
-} else {
-    env!("CARGO_PKG_VERSION")
-};
+const VERSION: &str =
+    if cfg!(feature = "rehearsal") { concat!(env!("CARGO_PKG_VERSION"), "+rehearsal") } else { env!("CARGO_PKG_VERSION") };
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A little more than the longest watch: a connection that is silent for longer is dead.
 const READ_TIMEOUT: Duration = Duration::from_secs(295);

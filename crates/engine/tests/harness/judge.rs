@@ -103,11 +103,11 @@ impl Judge {
             Verb::Delete | Verb::DeleteCollection => {
                 let named =
                     !text(body, "/preconditions/uid").is_empty() && !text(body, "/preconditions/resourceVersion").is_empty();
-                (!named).then(|| Breach { law: Law::DeletePrecondition, how: what })
+                (!named).then_some(Breach { law: Law::DeletePrecondition, how: what })
             }
             Verb::Update | Verb::Patch => {
                 let named = !text(body, "/metadata/uid").is_empty() || !text(body, "/metadata/resourceVersion").is_empty();
-                (!named).then(|| Breach { law: Law::WritePrecondition, how: what })
+                (!named).then_some(Breach { law: Law::WritePrecondition, how: what })
             }
             Verb::Create | Verb::Get | Verb::List | Verb::Watch => None,
         }

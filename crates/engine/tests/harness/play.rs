@@ -145,7 +145,7 @@ pub fn play<W: World>(start: &Snapshot<W>, part: &Part<'_, W>, director: Directo
             Curtain::Killed => play.stage.director.note("the controller dies, another one begins"),
             Curtain::AtRest => break,
             Curtain::Stuck => {
-                let why = format!("not at rest where it should be after {} s", (play.base - time).as_secs());
+                let why = format!("not at rest where it should be after {} s", play.base.checked_sub(time).unwrap().as_secs());
                 play.stage.accuse(vec![Breach { law: Law::Rest, how: why }]);
                 break;
             }

@@ -89,17 +89,14 @@ impl<W: World> Prepared<W> {
 
     fn run_whole(&self, case: &Case) -> Failed {
         let ended = catch_unwind(AssertUnwindSafe(|| self.ended(case)));
-        match ended {
-            Ok(ended) => {
-                let mut breaches = ended.breaches;
-                let differing = differences(&self.plain.digest, &ended.digest);
-                breaches.extend(differing.into_iter().map(|how| Breach { law: Law::SameEnd, how }));
-                Failed { name: case.name.clone(), breaches, trace: ended.trace }
-            }
-            Err(_) => {
-                let breach = Breach { law: Law::NoPanic, how: "the harness or the world panicked".into() };
-                Failed { name: case.name.clone(), breaches: vec![breach], trace: Vec::new() }
-            }
+        if let Ok(ended) = ended {
+            let mut breaches = ended.breaches;
+            let differing = differences(&self.plain.digest, &ended.digest);
+            breaches.extend(differing.into_iter().map(|how| Breach { law: Law::SameEnd, how }));
+            Failed { name: case.name.clone(), breaches, trace: ended.trace }
+        } else {
+            let breach = Breach { law: Law::NoPanic, how: "the harness or the world panicked".into() };
+            Failed { name: case.name.clone(), breaches: vec![breach], trace: Vec::new() }
         }
     }
 

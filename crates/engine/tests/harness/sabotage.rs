@@ -56,7 +56,7 @@ impl Service<Request<Body>> for Saboteur {
             let intents = sent.pointer("/spec/intents").cloned().filter(|_| logbook && how == Sabotage::Intents);
             match how {
                 Sabotage::Deletes if parts.method == Method::DELETE => {
-                    drop(sent.as_object_mut().map(|it| it.remove("preconditions")))
+                    drop(sent.as_object_mut().map(|it| it.remove("preconditions")));
                 }
                 Sabotage::Patches if parts.method == Method::PATCH => {
                     if let Some(metadata) = sent.pointer_mut("/metadata").and_then(Value::as_object_mut) {

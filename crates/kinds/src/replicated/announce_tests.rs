@@ -57,7 +57,7 @@ fn what_is_not_wanted_any_more_is_withdrawn() {
 #[test]
 fn only_the_last_acts_are_kept() {
     let mut announced = passed(&outdated());
-    announced.acts = vec![Default::default(); 16];
+    announced.acts = vec![windlass_api::logbook::Act::default(); 16];
     let ended = passed(&Fixture::serving(3).logbook(|logbook| logbook.clone_from(&announced)));
     assert_eq!((ended.acts.len(), ended.acts.last().unwrap().act.as_str()), (16, "DeletePod"));
 }

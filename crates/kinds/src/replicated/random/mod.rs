@@ -122,7 +122,7 @@ fn keep_books(observed: &Observed<'_, Replicated>, plan: &Plan<HookRun>) -> Repl
     bookkeeping::note_pass(observed, &me, plan, &gate, &parted, &mut entries);
     if !claim::is_held_by(entries.claim.as_ref(), &me) {
         let epoch = entries.claim.as_ref().map_or(0, |claim| claim.epoch);
-        entries.claim = Some(claim::taken(entries.claim.as_ref(), &me));
+        entries.claim = Some(claim::taken(entries.claim.as_ref(), &me, observed.now));
         assert!(entries.claim.as_ref().unwrap().epoch > epoch || epoch == u64::MAX);
     }
     let stored = observed.memory.entries();
