@@ -234,6 +234,9 @@ pub struct Intent {
     /// When it was announced.
     #[schemars(with = "String")]
     pub announced: Timestamp,
+    /// The size that it leads to, of a step that makes a cluster smaller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<u16>,
     /// Why.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,

@@ -35,21 +35,14 @@ pub fn gate<K: Kind>(resource: &K::Resource, running: &[K::Action], entries: &Lo
 
 /// The intent that has to be announced before a step, if it cannot be undone.
 pub fn intent_of<A: Action>(step: &Step<A>, now: Timestamp) -> Option<Intent> {
-    let (act, target, uid) = match &step.act {
-        Act::Member(action) if action.irreversible() => (action.name(), action.target().to_owned(), action.target_uid()),
-        Act::Delete { object, uid, .. } if object.kind == ObjectKind::Pod => (DELETE, object.name.clone(), uid.as_str()),
-        Act::SetReplicas { object, uid, from, to, .. } if to < from => (SCALE_IN, object.name.clone(), uid.as_str()),
+    let (act, target, uid, to) = match &step.act {
+        Act::Member(action) if action.irreversible() => (action.name(), action.target().to_owned(), action.target_uid(), None),
+        Act::Delete { object, uid, .. } if object.kind == ObjectKind::Pod => (DELETE, object.name.clone(), uid.as_str(), None),
+        Act::SetReplicas { object, uid, from, to, .. } if to < from => (SCALE_IN, object.name.clone(), uid.as_str(), Some(*to)),
         _ => return None,
     };
-    let reason = format!("{step}: {}", step.reason);
-    Some(Intent {
-        act: act.to_owned(),
-        target,
-        uid: uid.to_owned(),
-        announced: whole_seconds(now),
-        reason,
-        ..Intent::default()
-    })
+    let (act, uid, reason) = (act.to_owned(), uid.to_owned(), format!("{step}: {}", step.reason));
+    Some(Intent { act, target, uid, announced: whole_seconds(now), to, reason, ..Intent::default() })
 }
 
 /// An announced intent that this release does not know: only the one that announced it can tell what it means.
@@ -71,10 +64,12 @@ pub fn note_pass<K: Kind>(
         entries.acted_generation = observed.resource.meta().generation;
     }
     note_plan(observed, plan, parted, entries);
-    settle(observed.children, plan, me, entries);
+    settle(observed, plan, me, entries);
     for intent in parted.go.iter().filter_map(|step| intent_of(step, observed.now)) {
-        if !entries.intents.iter().any(|it| (&it.act, &it.uid) == (&intent.act, &intent.uid)) {
-            entries.intents.push(intent);
+        match entries.intents.iter_mut().find(|it| same_target(it, &intent)) {
+            // The same set is to become smaller still, or not as small.
+            Some(announced) => announced.to = intent.to,
+            None => entries.intents.push(intent),
         }
     }
 }
@@ -121,17 +116,15 @@ fn note_plan<K: Kind>(
 }
 
 /// Ends intents about objects by what is observed. Those about members are the kind's to end.
-fn settle<A: Action>(children: &Children, plan: &Plan<A>, me: &Identity, entries: &mut LogbookSpec) {
+///
+/// An intent that is not planned in this pass may be planned in the next one; only a plan with nothing left to do has no use for it.
+fn settle<K: Kind>(observed: &Observed<'_, K>, plan: &Plan<K::Action>, me: &Identity, entries: &mut LogbookSpec) {
+    let of_no_use = plan.is_empty() && !K::is_blind(observed);
     let mut ended = Vec::new();
     entries.intents.retain(|intent| {
-        let planned =
-            plan.steps.iter().any(|step| intent_of(step, intent.announced).is_some_and(|it| same_target(&it, intent)));
-        let outcome = match intent.act.as_str() {
-            DELETE if !children.pods.values().any(|pod| pod.meta.uid == intent.uid && !pod.meta.deleting) => Some("Done"),
-            SCALE_IN | DELETE if planned => None,
-            // Made smaller, or not wanted any more: which of the two, the size tells whoever reads.
-            SCALE_IN => Some("Done"),
-            DELETE => Some("Withdrawn"),
+        let outcome = match is_done(intent, observed.children) {
+            Some(true) => Some("Done"),
+            Some(false) if of_no_use => Some("Withdrawn"),
             _ => None,
         };
         if let Some(outcome) = outcome {
@@ -142,6 +135,19 @@ fn settle<A: Action>(children: &Children, plan: &Plan<A>, me: &Identity, entries
     entries.acts.extend(ended);
     let surplus = entries.acts.len().saturating_sub(KEPT_ACTS);
     entries.acts.drain(..surplus);
+}
+
+/// Whether an intent about an object was carried out; none for intents about members.
+fn is_done(intent: &Intent, children: &Children) -> Option<bool> {
+    match intent.act.as_str() {
+        DELETE => Some(!children.pods.values().any(|pod| pod.meta.uid == intent.uid && !pod.meta.deleting)),
+        SCALE_IN => {
+            let mut sets = children.stateful_sets.values();
+            let set = sets.find(|set| set.object.meta.uid == intent.uid);
+            Some(set.is_none_or(|set| intent.to.is_some_and(|to| set.replicas <= to)))
+        }
+        _ => None,
+    }
 }
 
 /// Records the intents about members that observation ended since.
