@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::kind::KIND_LABEL;
 use crate::labels::{COMPONENT, INSTANCE, KEEPS, KEEPS_TEMPLATE, KEPT_FOR, MANAGED_BY, TEMPLATE_INPUTS};
-use crate::likeness::seal;
+use crate::likeness::{contains, seal};
 use crate::step::{Act, Action, Manifest, ObjectKind, ObjectRef, Step};
 use crate::views::{Children, ObjectView, StatefulSetView};
 
@@ -34,7 +34,7 @@ pub fn resolve(mut rendered: Manifest, inputs: &str, left_out: &[&str], children
         of_set.partition(|(_, it)| it.meta.annotations.get(TEMPLATE_INPUTS).is_some_and(|has| has == inputs));
     let kept = current.first().map(|(_, it)| it.spec.value());
     let is_kept = kept.is_some();
-    let template = kept.or_else(|| children.stateful_sets.get(&set).and_then(|live| rendered_by_us(live, inputs)));
+    let template = kept.or_else(|| children.stateful_sets.get(&set).and_then(|live| rendered_by_us(live, inputs, &rendered)));
     if let Some(template) = template {
         rendered.spec["template"] = template;
     }
@@ -49,10 +49,12 @@ pub fn resolve(mut rendered: Manifest, inputs: &str, left_out: &[&str], children
     Kept { set: seal(rendered, left_out), keep, outdated }
 }
 
-/// The live template, when it is one of these very inputs whose kept copy was lost.
-fn rendered_by_us(live: &StatefulSetView, inputs: &str) -> Option<Value> {
+/// The live template, when it is one of these very inputs whose kept copy was lost, and another rendering than ours. (The live
+/// one has the server's defaults; our own is kept as we wrote it.)
+fn rendered_by_us(live: &StatefulSetView, inputs: &str, rendered: &Manifest) -> Option<Value> {
     let ours = live.object.meta.annotations.get(TEMPLATE_INPUTS).is_some_and(|has| has == inputs);
-    ours.then(|| live.object.spec.value().get("template").cloned()).flatten()
+    let template = live.object.spec.value().get("template").cloned().filter(|_| ours)?;
+    (!contains(&template, &rendered.spec["template"])).then_some(template)
 }
 
 fn object_of(name: &str, view: &ObjectView) -> ObjectRef {

@@ -179,6 +179,7 @@ impl<K: Kind, M: Members<K>> Supervisor<K, M> {
                 };
                 self.forget(&Self::key(metadata));
             }
+            Watched::Begun => {}
             Watched::Listed { all, .. } => {
                 let missing = self.actors.keys().filter(|key| !all.contains_key(&(key.namespace.clone(), key.name.clone())));
                 for key in missing.cloned().collect::<Vec<_>>() {

@@ -119,7 +119,7 @@ impl Executor<'_> {
             .await;
         match answer {
             Ok(answer) => {
-                answer.map_left(|ending| self.caches.put(ending));
+                answer.map_left(|ending| self.caches.put_answer(ending));
                 Outcome::Done { changed: true }
             }
             // Somebody was faster; the caches will show it.
@@ -207,7 +207,7 @@ impl Executor<'_> {
                 async move { api.patch(&object.name, parameters, patch).await }
             })
             .await?;
-        self.caches.put(answer.clone());
+        self.caches.put_answer(answer.clone());
         Ok(answer)
     }
 }

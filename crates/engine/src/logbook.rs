@@ -51,7 +51,7 @@ pub(crate) async fn commit(
         })
         .await?;
     let kept = answer.spec == *entries;
-    caches.put_logbook(answer);
+    caches.put_logbook_answer(answer);
     if kept {
         Ok(true)
     } else {
@@ -114,7 +114,7 @@ pub(crate) async fn release(calls: &Calls, caches: &Caches, key: &Key, me: &Iden
         match calls.send(|| format!("give up the claim in logbook {name:?} of {key}"), write).await {
             Ok(written) => {
                 tracing::info!(cluster = %key, "the cluster left the selector, its claim is given up");
-                return caches.put_logbook(written);
+                return caches.put_logbook_answer(written);
             }
             Err(error) if error.is_not_found() => return,
             Err(error) => {

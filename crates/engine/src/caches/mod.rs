@@ -7,7 +7,7 @@ mod refresh;
 mod slim;
 mod watch;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -19,6 +19,9 @@ use windlass_core::views::{Children, Meta};
 pub(crate) use refresh::refresh;
 pub(crate) use slim::{Child, DisruptionBudget, Pod, Service, StatefulSet, Template};
 pub(crate) use watch::{Watched, run as run_watch, watch_children};
+
+/// The collection of logbooks.
+const LOGBOOKS: &str = "logbooks";
 
 /// Names one cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -61,6 +64,8 @@ struct Inner {
     children: HashMap<Key, Arc<Children>>,
     logbooks: HashMap<Key, Arc<Logbook>>,
     waiting: HashMap<Key, Arc<Notify>>,
+    /// What our own writes brought in since the last list of each resource was asked for: a list may not have it yet.
+    unlisted: HashMap<String, HashSet<(String, String)>>,
 }
 
 impl Inner {
@@ -97,11 +102,27 @@ impl Caches {
         self.lock().waiting.remove(key);
     }
 
+    /// A list is about to be asked for.
+    pub(crate) fn expect_list(&self, plural: &str) {
+        self.lock().unlisted.remove(plural);
+    }
+
+    /// Takes the answer to our own write in.
+    pub(crate) fn put_answer<C: Child>(&self, child: C) {
+        let (namespace, name) = (child.meta().namespace.clone(), child.meta().name.clone());
+        let known = (namespace.unwrap_or_default(), name.unwrap_or_default());
+        self.put(child);
+        self.lock().unlisted.entry(C::plural(&()).into_owned()).or_default().insert(known);
+    }
+
     /// Takes a newer state of a child in.
     pub(crate) fn put<C: Child>(&self, child: C) {
         let view = child.view();
         let Some(key) = Key::of(C::known(&view)) else { return };
         let mut inner = self.lock();
+        if let Some(unlisted) = inner.unlisted.get_mut(&*C::plural(&())) {
+            unlisted.remove(&(C::known(&view).namespace.clone(), C::known(&view).name.clone()));
+        }
         let children = Arc::make_mut(inner.children.entry(key.clone()).or_default());
         let shelved = C::shelf(children);
         let name = C::known(&view).name.clone();
@@ -131,17 +152,19 @@ impl Caches {
         inner.wake(&key);
     }
 
-    /// After a new list: what was not in it is gone, unless it is newer than the list.
+    /// After a new list: what was not in it is gone, unless our own write made it since and it is newer than all that was listed.
     pub(crate) fn retain<C: Child>(&self, listed: &BTreeMap<(String, String), String>, newest_listed: u64) {
         let mut inner = self.lock();
+        let unlisted = inner.unlisted.remove(&*C::plural(&())).unwrap_or_default();
         let mut touched = Vec::new();
         for (key, children) in &mut inner.children {
             let shelved = C::shelf(Arc::make_mut(children));
             let before = shelved.len();
             shelved.retain(|name, known| {
                 let meta = C::known(known);
-                listed.get(&(meta.namespace.clone(), name.clone())).is_some_and(|uid| *uid == meta.uid)
-                    || version(&meta.resource_version) > newest_listed
+                let known = (meta.namespace.clone(), name.clone());
+                listed.get(&known).is_some_and(|uid| *uid == meta.uid)
+                    || unlisted.contains(&known) && version(&meta.resource_version) > newest_listed
             });
             if shelved.len() != before {
                 touched.push(key.clone());
@@ -168,6 +191,14 @@ impl Caches {
         let inner = self.lock();
         let of_kind = inner.logbooks.iter().filter(|(key, _)| key.kind == kind);
         of_kind.map(|(key, logbook)| (key.clone(), Arc::clone(logbook))).collect()
+    }
+
+    /// Takes the answer to our own write of a logbook in.
+    pub(crate) fn put_logbook_answer(&self, logbook: Logbook) {
+        let metadata = &logbook.metadata;
+        let known = (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default());
+        self.put_logbook(logbook);
+        self.lock().unlisted.entry(LOGBOOKS.to_owned()).or_default().insert(known);
     }
 
     /// Takes a newer state of a logbook in.
@@ -197,10 +228,12 @@ impl Caches {
     pub(crate) fn retain_logbooks(&self, listed: &BTreeMap<(String, String), String>, newest_listed: u64) {
         let mut inner = self.lock();
         let mut gone = Vec::new();
+        let unlisted = inner.unlisted.remove(LOGBOOKS).unwrap_or_default();
         inner.logbooks.retain(|key, known| {
             let name = known.metadata.name.clone().unwrap_or_default();
-            let keep = listed.get(&(key.namespace.clone(), name)) == known.metadata.uid.as_ref()
-                || version_of(&known.metadata) > newest_listed;
+            let known_as = (key.namespace.clone(), name);
+            let keep = listed.get(&known_as) == known.metadata.uid.as_ref()
+                || unlisted.contains(&known_as) && version_of(&known.metadata) > newest_listed;
             if !keep {
                 gone.push(key.clone());
             }

@@ -18,7 +18,7 @@ use windlass_api::logbook::LogbookSpec;
 use windlass_core::labels;
 
 use super::slim::{Child, Claim, DisruptionBudget, Pod, Service, StatefulSet, Template};
-use super::{Caches, version_of};
+use super::{Caches, LOGBOOKS, version_of};
 use crate::metrics::Metrics;
 
 /// What happens to objects of a watch. A new list is one event: whoever keeps them learns what is gone.
@@ -28,6 +28,8 @@ pub(crate) enum Watched<T> {
     Put(T),
     /// It is gone.
     Gone(T),
+    /// A list is about to be asked for: it will have everything that is known now and is still there.
+    Begun,
     /// A list ended: these are all, by namespace and name with their UIDs, and this was the newest version among them.
     Listed { all: BTreeMap<(String, String), String>, newest: u64 },
 }
@@ -49,7 +51,10 @@ pub(crate) async fn run<T>(
     let (mut all, mut newest) = (BTreeMap::new(), 0);
     while let Some(event) = stream.next().await {
         match event {
-            Ok(Event::Init) => (all, newest) = (BTreeMap::new(), 0),
+            Ok(Event::Init) => {
+                (all, newest) = (BTreeMap::new(), 0);
+                take(Watched::Begun);
+            }
             Ok(Event::InitApply(mut object)) => {
                 prune(object.meta_mut());
                 newest = newest.max(version_of(object.meta()));
@@ -153,6 +158,7 @@ impl Watches<'_> {
         let feed = run(self.api::<C>(), config, Arc::clone(self.metrics), synced, move |event| match event {
             Watched::Put(child) => caches.put(child),
             Watched::Gone(child) => caches.remove(child),
+            Watched::Begun => caches.expect_list(&C::plural(&())),
             Watched::Listed { all, newest } => caches.retain::<C>(&all, newest),
         });
         self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(feed));
@@ -166,6 +172,7 @@ impl Watches<'_> {
         let feed = run(api, Self::config(), Arc::clone(self.metrics), synced, move |event| match event {
             Watched::Put(logbook) => caches.put_logbook(readable(logbook)),
             Watched::Gone(logbook) => caches.remove_logbook(&readable(logbook)),
+            Watched::Begun => caches.expect_list(LOGBOOKS),
             Watched::Listed { all, newest } => caches.retain_logbooks(&all, newest),
         });
         self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(feed));
