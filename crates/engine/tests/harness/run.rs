@@ -154,7 +154,15 @@ pub fn run<W: World>(choice: &Choice) -> Outcome {
         .map(|(scenario, _, case)| (scenario, case))
         .collect();
     let results = in_parallel(&chosen, |(scenario, case)| {
-        let breaches = scenario.run(case);
+        let mut breaches = scenario.run(case);
+        if !breaches.is_empty() && wanted.is_none() {
+            // Chance in the runtime can make one play slower than the limit; what is wrong is wrong twice.
+            let again = scenario.run(case);
+            if again.is_empty() {
+                println!("unsteady: {} failed once and passed when it was played again: {breaches:?}", case.name);
+            }
+            breaches = again;
+        }
         if wanted.as_deref() == Some(case.name.as_str()) {
             println!("{}", scenario.run_whole(case).trace.join("\n"));
         }
