@@ -183,7 +183,9 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             like.own_uid.clone_from(&entries.own_uid);
             like == *entries
         });
-        if only_runs && self.noted.is_some_and(|noted| noted.elapsed() < NOTES) {
+        // That nothing runs any more is told at once: whoever reads Ready must not read of a step that runs.
+        let runs = !entries.plan.running.is_empty();
+        if only_runs && runs && self.noted.is_some_and(|noted| noted.elapsed() < NOTES) {
             return false;
         }
         self.noted = Some(tokio::time::Instant::now());
