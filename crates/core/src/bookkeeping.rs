@@ -1,6 +1,6 @@
 //! What a pass writes into the logbook: acknowledged pauses, the plan, intents before what cannot be undone, and what came of them.
 //!
-//! Pure. The engine writes the result by compare-and-swap; what [`same_duty`] tells apart is written before any step is taken.
+//! Pure. The engine writes the result by compare-and-swap; a [`Change::Duty`] is written before any step is taken.
 
 use jiff::Timestamp;
 use kube::Resource as _;
@@ -37,8 +37,12 @@ pub fn gate<K: Kind>(resource: &K::Resource, running: &[K::Action], entries: &Lo
 pub fn intent_of<A: Action>(step: &Step<A>, now: Timestamp) -> Option<Intent> {
     let (act, target, uid, to) = match &step.act {
         Act::Member(action) if action.irreversible() => (action.name(), action.target().to_owned(), action.target_uid(), None),
-        Act::Delete { object, uid, .. } if object.kind == ObjectKind::Pod => (DELETE, object.name.clone(), uid.as_str(), None),
-        Act::SetReplicas { object, uid, from, to, .. } if to < from => (SCALE_IN, object.name.clone(), uid.as_str(), Some(*to)),
+        Act::Delete { object, over } if object.kind == ObjectKind::Pod => {
+            (DELETE, object.name.clone(), over.uid.as_str(), None)
+        }
+        Act::SetReplicas { object, over, from, to } if to < from => {
+            (SCALE_IN, object.name.clone(), over.uid.as_str(), Some(*to))
+        }
         _ => return None,
     };
     let (act, uid, reason) = (act.to_owned(), uid.to_owned(), format!("{step}: {}", step.reason));
@@ -47,7 +51,12 @@ pub fn intent_of<A: Action>(step: &Step<A>, now: Timestamp) -> Option<Intent> {
 
 /// An announced intent that this release does not know: only the one that announced it can tell what it means.
 pub fn unknown_intent<K: Kind>(entries: &LogbookSpec) -> Option<&Intent> {
-    entries.intents.iter().find(|it| !K::INTENTS.contains(&it.act.as_str()) && it.act != DELETE && it.act != SCALE_IN)
+    entries.intents.iter().find(|it| !K::INTENTS.contains(&it.act.as_str()) && !is_about_an_object(it))
+}
+
+/// Those about members are the kind's.
+fn is_about_an_object(intent: &Intent) -> bool {
+    matches!(intent.act.as_str(), DELETE | SCALE_IN)
 }
 
 /// What a pass itself adds to the memory.
@@ -167,26 +176,49 @@ fn done(intent: &Intent, me: &Identity, outcome: &str) -> Deed {
     Deed { act, target, uid, announced, reason, by: me.signature(), outcome: outcome.to_owned(), ..Deed::default() }
 }
 
-/// Whether two entries differ in nothing that a step may rest upon.
-pub fn same_duty(stored: &LogbookSpec, entries: &LogbookSpec) -> bool {
-    let mut like = stored.clone();
+/// How much of a stored logbook a pass changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing. Its own UID alone is not worth a write: it goes along with the next one.
+    None,
+    /// What runs right now.
+    Runs,
+    /// What is told of this pass.
+    Told,
+    /// Something that a step may rest upon.
+    Duty,
+}
+
+/// What a pass changes.
+pub fn change(stored: Option<&LogbookSpec>, entries: &LogbookSpec) -> Change {
+    let Some(stored) = stored else { return Change::Duty };
+    let mut like = LogbookSpec { own_uid: entries.own_uid.clone(), ..stored.clone() };
+    if like == *entries {
+        return Change::None;
+    }
+    like.plan.running.clone_from(&entries.plan.running);
+    if like == *entries {
+        return Change::Runs;
+    }
     like.acted_generation = entries.acted_generation;
     like.plan = entries.plan.clone();
     like.summary = entries.summary.clone();
     like.acts.clone_from(&entries.acts);
-    like.own_uid.clone_from(&entries.own_uid);
-    like == *entries
+    if like == *entries { Change::Told } else { Change::Duty }
 }
 
 /// Counts the edition up when what steps rest upon changed. Intents about objects are left out: the objects themselves tell.
+///
+/// It also grows when another process begins to act. The edition is noted on the `StatefulSet`s, so these get another version, and
+/// what the process before sent late is refused, whether or not the new one has anything to do to them.
 pub fn count_edition(stored: Option<&LogbookSpec>, children: &Children, entries: &mut LogbookSpec) {
-    let of_members = |spec: &LogbookSpec| -> Vec<Intent> {
-        spec.intents.iter().filter(|it| it.act != DELETE && it.act != SCALE_IN).cloned().collect()
-    };
+    let of_members =
+        |spec: &LogbookSpec| -> Vec<Intent> { spec.intents.iter().filter(|it| !is_about_an_object(it)).cloned().collect() };
     let same = stored.is_some_and(|stored| {
         stored.counts == entries.counts
             && stored.histories == entries.histories
             && stored.overrides == entries.overrides
+            && stored.claim.as_ref().map(|it| it.epoch) == entries.claim.as_ref().map(|it| it.epoch)
             && of_members(stored) == of_members(entries)
     });
     let newest = stored.map_or(0, |stored| stored.edition).max(noted_edition(children));

@@ -156,6 +156,8 @@ impl From<bool> for Truth {
 
 /// The longest message that the API server takes, in characters.
 const LONGEST_MESSAGE: usize = 32_768;
+/// How much of the words of others goes into a message.
+const BRIEF: usize = 600;
 
 /// The times that were stored with earlier conditions; everything else in them is forgotten.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -294,6 +296,14 @@ impl Conditions {
                 }
             })
             .collect()
+    }
+}
+
+/// The beginning of a text that others wrote: some answers of the server repeat the whole object that they refuse.
+pub fn brief(text: &str) -> String {
+    match text.char_indices().nth(BRIEF) {
+        Some((end, _)) => format!("{}... (the whole text is in the operator's log)", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

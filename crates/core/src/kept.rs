@@ -11,8 +11,8 @@ use serde_json::Value;
 use crate::kind::KIND_LABEL;
 use crate::labels::{COMPONENT, INSTANCE, KEEPS, KEEPS_TEMPLATE, KEPT_FOR, MANAGED_BY, TEMPLATE_INPUTS};
 use crate::likeness::{contains, seal};
-use crate::step::{Act, Action, Manifest, ObjectKind, ObjectRef, Step};
-use crate::views::{Children, ObjectView, StatefulSetView};
+use crate::step::{Act, Action, Manifest, ObjectKind, ObjectRef, Over, Step};
+use crate::views::{Children, Meta, StatefulSetView};
 
 /// What to apply, and what else to do to keep its template.
 #[derive(Debug)]
@@ -22,43 +22,50 @@ pub struct Kept {
     /// The template as an object, if it is not kept yet.
     pub keep: Option<Manifest>,
     /// Kept templates that are of no use any more.
-    pub outdated: Vec<ObjectRef>,
+    outdated: Vec<(ObjectRef, Over)>,
+}
+
+impl Kept {
+    /// The steps that remove what is of no use any more.
+    pub fn removals<A: Action>(&self) -> Vec<Step<A>> {
+        let delete = |(object, over): &(ObjectRef, Over)| {
+            let act = Act::Delete { object: object.clone(), over: over.clone() };
+            Step::new(act, "the spec renders another template now")
+        };
+        self.outdated.iter().map(delete).collect()
+    }
 }
 
 /// Puts the template that is in force into a freshly rendered `StatefulSet`. `inputs` is the hash of what of the user's spec
 /// reaches the template; `left_out` names fields of the spec that are decided elsewhere.
 pub fn resolve(mut rendered: Manifest, inputs: &str, left_out: &[&str], children: &Children) -> Kept {
     let set = rendered.object.name.clone();
+    let of_inputs = |meta: &Meta| meta.annotations.get(TEMPLATE_INPUTS).is_some_and(|has| has == inputs);
+    let live = children.stateful_sets.get(&set).filter(|live| of_inputs(&live.object.meta));
     let of_set = children.templates.iter().filter(|(_, it)| it.meta.labels.get(KEPT_FOR) == Some(&set));
-    let (current, others): (Vec<_>, Vec<_>) =
-        of_set.partition(|(_, it)| it.meta.annotations.get(TEMPLATE_INPUTS).is_some_and(|has| has == inputs));
+    let (current, others): (Vec<_>, Vec<_>) = of_set.partition(|(_, it)| of_inputs(&it.meta));
     let kept = current.first().map(|(_, it)| it.spec.value());
     let is_kept = kept.is_some();
-    let template = kept.or_else(|| children.stateful_sets.get(&set).and_then(|live| rendered_by_us(live, inputs, &rendered)));
+    let template = kept.or_else(|| live.and_then(|live| another_rendering(live, &rendered)));
     if let Some(template) = template {
         rendered.spec["template"] = template;
     }
     rendered.annotations.insert(TEMPLATE_INPUTS.to_owned(), inputs.to_owned());
     let keep = (!is_kept).then(|| kept_object(&rendered, inputs));
-    let applied = children
-        .stateful_sets
-        .get(&set)
-        .is_some_and(|live| live.object.meta.annotations.get(TEMPLATE_INPUTS).is_some_and(|has| has == inputs));
-    let outdated =
-        if is_kept && applied { others.into_iter().map(|(name, it)| object_of(name, it)).collect() } else { Vec::new() };
+    let removable = others.into_iter().filter(|(_, it)| is_kept && live.is_some() && !it.meta.deleting);
+    let outdated = removable.map(|(name, it)| (revision(&it.meta.namespace, name), it.meta.as_judged())).collect();
     Kept { set: seal(rendered, left_out), keep, outdated }
 }
 
-/// The live template, when it is one of these very inputs whose kept copy was lost, and another rendering than ours. (The live
-/// one has the server's defaults; our own is kept as we wrote it.)
-fn rendered_by_us(live: &StatefulSetView, inputs: &str, rendered: &Manifest) -> Option<Value> {
-    let ours = live.object.meta.annotations.get(TEMPLATE_INPUTS).is_some_and(|has| has == inputs);
-    let template = live.object.spec.value().get("template").cloned().filter(|_| ours)?;
+/// The live template of the same inputs, whose kept copy was lost, when it is another rendering than ours. (The live one has the
+/// server's defaults; our own is kept as we wrote it.)
+fn another_rendering(live: &StatefulSetView, rendered: &Manifest) -> Option<Value> {
+    let template = live.object.spec.value().get("template").cloned()?;
     (!contains(&template, &rendered.spec["template"])).then_some(template)
 }
 
-fn object_of(name: &str, view: &ObjectView) -> ObjectRef {
-    ObjectRef { kind: ObjectKind::ControllerRevision, namespace: view.meta.namespace.clone(), name: name.to_owned() }
+fn revision(namespace: &str, name: &str) -> ObjectRef {
+    ObjectRef { kind: ObjectKind::ControllerRevision, namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
 /// Its labels must not be those of the pods: the `StatefulSet` controller takes revisions with these for its own.
@@ -73,27 +80,11 @@ fn kept_object(set: &Manifest, inputs: &str) -> Manifest {
     labels.insert(KEEPS.to_owned(), KEEPS_TEMPLATE.to_owned());
     labels.insert(KEPT_FOR.to_owned(), set.object.name.clone());
     Manifest {
-        object: ObjectRef {
-            kind: ObjectKind::ControllerRevision,
-            namespace: set.object.namespace.clone(),
-            name: format!("{}-kept-{inputs}", set.object.name),
-        },
+        object: revision(&set.object.namespace, &format!("{}-kept-{inputs}", set.object.name)),
         labels,
         annotations: BTreeMap::from([(TEMPLATE_INPUTS.to_owned(), inputs.to_owned())]),
         owner: set.owner.clone(),
         spec: set.spec["template"].clone(),
         over: None,
     }
-}
-
-/// The steps that remove what is of no use any more.
-pub fn removals<A: Action>(outdated: &[ObjectRef], children: &Children) -> Vec<Step<A>> {
-    let views = outdated.iter().filter_map(|object| Some((object, children.templates.get(&object.name)?)));
-    let views = views.filter(|(_, view)| !view.meta.deleting);
-    views
-        .map(|(object, view)| {
-            let (uid, resource_version) = (view.meta.uid.clone(), view.meta.resource_version.clone());
-            Step::new(Act::Delete { object: object.clone(), uid, resource_version }, "the spec renders another template now")
-        })
-        .collect()
 }

@@ -167,6 +167,27 @@ impl Ordinals {
         all
     }
 
+    /// For people: `member 2`, or `members 2, 5 to 9`.
+    pub fn in_words(&self) -> String {
+        let mut runs: Vec<(Ordinal, Ordinal)> = Vec::new();
+        for ordinal in self {
+            match runs.last_mut() {
+                Some((_, last)) if last.0 + 1 == ordinal.0 => *last = ordinal,
+                _ => runs.push((ordinal, ordinal)),
+            }
+        }
+        let word = if self.len() == 1 { "member" } else { "members" };
+        let runs: Vec<String> = runs
+            .into_iter()
+            .map(|(first, last)| match last.0 - first.0 {
+                0 => first.to_string(),
+                1 => format!("{first}, {last}"),
+                _ => format!("{first} to {last}"),
+            })
+            .collect();
+        format!("{word} {}", runs.join(", "))
+    }
+
     /// Part of a sorted list is sorted, so it need not be sorted again.
     fn filtered(&self, keep: impl Fn(Ordinal) -> bool) -> Self {
         Self(self.iter().filter(|ordinal| keep(*ordinal)).collect())
@@ -234,9 +255,9 @@ impl<const N: usize> From<[u16; N]> for Ordinals {
 
 impl Extend<Ordinal> for Ordinals {
     fn extend<I: IntoIterator<Item = Ordinal>>(&mut self, ordinals: I) {
-        for ordinal in ordinals {
-            self.insert(ordinal);
-        }
+        self.0.extend(ordinals);
+        self.0.sort_unstable();
+        self.0.dedup();
     }
 }
 

@@ -176,19 +176,15 @@ pub enum Act<A> {
     Delete {
         /// Which object.
         object: ObjectRef,
-        /// Its UID: another object of the same name is not touched.
-        uid: String,
-        /// Its version: an object that changed since it was judged is not touched.
-        resource_version: String,
+        /// As it was judged: another object of the same name, or one that changed since, is not touched.
+        over: Over,
     },
     /// Change the size of a `StatefulSet`.
     SetReplicas {
         /// Which object.
         object: ObjectRef,
-        /// Its UID.
-        uid: String,
-        /// Its version when the size was decided.
-        resource_version: String,
+        /// As it was when the size was decided.
+        over: Over,
         /// The size it has.
         from: u16,
         /// The size it gets.
@@ -198,10 +194,8 @@ pub enum Act<A> {
     Label {
         /// Which pod.
         object: ObjectRef,
-        /// Its UID.
-        uid: String,
-        /// Its version when the labels were decided.
-        resource_version: String,
+        /// As it was when the labels were decided.
+        over: Over,
         /// The labels, all that we set.
         labels: BTreeMap<String, String>,
     },
@@ -209,10 +203,8 @@ pub enum Act<A> {
     Sync {
         /// Which object.
         object: ObjectRef,
-        /// Its UID.
-        uid: String,
-        /// Its version when this was decided.
-        resource_version: String,
+        /// As it was when this was decided.
+        over: Over,
         /// All labels that come from the custom resource.
         labels: BTreeMap<String, String>,
         /// All notes.

@@ -46,8 +46,7 @@ fn is_so(meta: &Meta, labels: &BTreeMap<String, String>, annotations: &BTreeMap<
 
 fn step<A: Action>(meta: &Meta, labels: BTreeMap<String, String>, annotations: BTreeMap<String, String>) -> Step<A> {
     let object = ObjectRef { kind: ObjectKind::StatefulSet, namespace: meta.namespace.clone(), name: meta.name.clone() };
-    let (uid, resource_version) = (meta.uid.clone(), meta.resource_version.clone());
-    let act = Act::Sync { object, uid, resource_version, labels, annotations };
+    let act = Act::Sync { object, over: meta.as_judged(), labels, annotations };
     Step::new(act, "labels of the custom resource and the logbook's edition are copied to it")
 }
 

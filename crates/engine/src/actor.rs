@@ -59,8 +59,8 @@ pub(crate) struct Signals {
 
 /// What comes back to an actor from its operations and probes.
 pub(crate) enum Message<K: Kind> {
-    /// A member answered.
-    Answer(K::Fact, String),
+    /// A member answered a question of this outlook.
+    Answer(K::Fact, String, u32),
     /// An action ended.
     Ended(K::Fact, K::Action, Duration),
     /// The code that asked or acted panicked.
@@ -85,6 +85,10 @@ pub(crate) struct Actor<K: Kind, M> {
     pub(crate) running: Vec<K::Action>,
     /// Targets of questions that are under way.
     pub(crate) asking: Vec<String>,
+    /// What was doubted in the last pass.
+    pub(crate) doubted: Option<String>,
+    /// How often everything that members had answered was dropped.
+    outlook: u32,
     /// When this actor was started.
     pub(crate) born: tokio::time::Instant,
     /// How many passes in a row had to be tried again.
@@ -115,6 +119,8 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             answered: BTreeMap::new(),
             running: Vec::new(),
             asking: Vec::new(),
+            doubted: None,
+            outlook: 0,
             born: tokio::time::Instant::now(),
             troubles: 0,
             told: None,
@@ -174,9 +180,11 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
     fn take(&mut self, message: Message<K>) -> Result<(), Broken> {
         let now = self.shared.clock.now();
         match message {
-            Message::Answer(fact, target) => {
+            Message::Answer(fact, target, outlook) => {
                 self.asking.retain(|asked| *asked != target);
-                K::learn(&mut self.facts, fact, now);
+                if outlook == self.outlook {
+                    K::learn(&mut self.facts, fact, now);
+                }
             }
             Message::Ended(fact, action, took) => {
                 self.running.retain(|run| *run != action);
@@ -217,7 +225,17 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             return;
         }
         self.asking.push(target.clone());
-        let shared = Arc::clone(&self.shared);
-        self.beside(target.clone(), async move { Message::Answer(shared.members.probe(probe).await, target) });
+        let (shared, outlook) = (Arc::clone(&self.shared), self.outlook);
+        self.beside(target.clone(), async move { Message::Answer(shared.members.probe(probe).await, target, outlook) });
+    }
+
+    /// What proves a doubted memory again must have been seen after the doubt arose: members may have stopped since they last
+    /// answered. So all answers are dropped, and those that are under way.
+    pub(crate) fn doubt(&mut self, why: Option<&str>) {
+        if why.is_some() && why != self.doubted.as_deref() {
+            self.facts = K::Facts::default();
+            self.outlook += 1;
+        }
+        self.doubted = why.map(ToOwned::to_owned);
     }
 }

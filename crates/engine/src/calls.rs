@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kube::Client;
+use kube::api::PostParams;
 use thiserror::Error;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
@@ -21,6 +22,11 @@ const ALLOCATIONS: usize = 8;
 const AT_LEAST: usize = 4;
 /// How often a request that the server turned away unseen is sent again.
 const RETRIES: u32 = 2;
+
+/// The parameters of a write by this field manager.
+pub(crate) fn written_by(field_manager: &str) -> PostParams {
+    PostParams { field_manager: Some(field_manager.to_owned()), ..PostParams::default() }
+}
 
 /// The way to the API server.
 pub struct Calls {

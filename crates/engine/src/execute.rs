@@ -92,22 +92,16 @@ impl Executor<'_> {
     }
 
     /// Deletes exactly the object that was judged.
-    pub(crate) async fn delete(
-        &self,
-        _permit: &Permit<Resources>,
-        object: &ObjectRef,
-        uid: &str,
-        resource_version: &str,
-    ) -> Outcome {
+    pub(crate) async fn delete(&self, _permit: &Permit<Resources>, object: &ObjectRef, over: &Over) -> Outcome {
         match object.kind {
-            ObjectKind::Pod => self.delete_judged::<Pod>(object, uid, resource_version).await,
-            ObjectKind::ControllerRevision => self.delete_judged::<Template>(object, uid, resource_version).await,
+            ObjectKind::Pod => self.delete_judged::<Pod>(object, over.clone()).await,
+            ObjectKind::ControllerRevision => self.delete_judged::<Template>(object, over.clone()).await,
             _ => Outcome::Failed { why: format!("{object} is never deleted") },
         }
     }
 
-    async fn delete_judged<C: Child>(&self, object: &ObjectRef, uid: &str, resource_version: &str) -> Outcome {
-        let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: Some(resource_version.to_owned()) };
+    async fn delete_judged<C: Child>(&self, object: &ObjectRef, over: Over) -> Outcome {
+        let preconditions = Preconditions { uid: Some(over.uid), resource_version: Some(over.resource_version) };
         let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         let what = || format!("delete {object} in namespace {:?}", object.namespace);
         let answer = self
@@ -129,14 +123,8 @@ impl Executor<'_> {
     }
 
     /// Changes the size of a `StatefulSet` that is still the one that was judged.
-    pub(crate) async fn set_replicas(
-        &self,
-        _permit: &Permit<Resources>,
-        object: &ObjectRef,
-        uid: &str,
-        resource_version: &str,
-        to: u16,
-    ) -> Outcome {
+    pub(crate) async fn set_replicas(&self, _permit: &Permit<Resources>, object: &ObjectRef, over: &Over, to: u16) -> Outcome {
+        let Over { uid, resource_version } = over;
         let body = json!({ "metadata": { "uid": uid, "resourceVersion": resource_version }, "spec": { "replicas": to } });
         outcome(self.patch_merge::<StatefulSet>(object, &body).await)
     }
@@ -146,10 +134,10 @@ impl Executor<'_> {
         &self,
         _permit: &Permit<Clustering>,
         object: &ObjectRef,
-        judged: &Over,
+        over: &Over,
         wanted: &BTreeMap<String, String>,
     ) -> Outcome {
-        let Over { uid, resource_version } = judged;
+        let Over { uid, resource_version } = over;
         let body = json!({ "metadata": { "uid": uid, "resourceVersion": resource_version, "labels": wanted } });
         outcome(self.patch_merge::<Pod>(object, &body).await)
     }
@@ -159,7 +147,7 @@ impl Executor<'_> {
         &self,
         _permit: &Permit<Unpaused>,
         object: &ObjectRef,
-        judged: &Over,
+        over: &Over,
         labels: &BTreeMap<String, String>,
         annotations: &BTreeMap<String, String>,
     ) -> Outcome {
@@ -168,8 +156,8 @@ impl Executor<'_> {
             "kind": object.kind.to_string(),
             "metadata": {
                 "name": object.name,
-                "uid": judged.uid,
-                "resourceVersion": judged.resource_version,
+                "uid": over.uid,
+                "resourceVersion": over.resource_version,
                 "labels": labels,
                 "annotations": annotations,
             },

@@ -12,7 +12,6 @@ use futures::{StreamExt as _, pin_mut};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use kube::api::PostParams;
 use kube::core::ObjectMeta;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
@@ -20,7 +19,7 @@ use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 use windlass_core::labels;
 
-use crate::calls::DEADLINE;
+use crate::calls::{DEADLINE, written_by};
 use crate::clock::Clock;
 use crate::fence::Fence;
 
@@ -245,7 +244,7 @@ impl Election {
 
     /// Every write but the first carries the version that it was made from.
     async fn write(&self, lease: &Lease) -> Result<Lease, kube::Error> {
-        let parameters = PostParams { field_manager: Some(labels::FIELD_MANAGER.into()), ..PostParams::default() };
+        let parameters = written_by(labels::FIELD_MANAGER);
         if lease.metadata.resource_version.is_none() {
             in_time(self.api.create(&parameters, lease)).await
         } else {

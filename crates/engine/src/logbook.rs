@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use kube::Api;
-use kube::api::PostParams;
 use kube::core::ObjectMeta;
 use windlass_api::Logbook;
 use windlass_api::logbook::LogbookSpec;
@@ -11,17 +10,16 @@ use windlass_core::claim::Identity;
 use windlass_core::kind::KIND_LABEL;
 use windlass_core::labels;
 use windlass_core::likeness::short_hash;
+use windlass_core::names::LONGEST_DNS_LABEL;
 use windlass_core::step::Owner;
 
 use crate::caches::{Caches, Key};
-use crate::calls::{CallError, Calls};
+use crate::calls::{CallError, Calls, written_by};
 
 /// How often giving up is tried.
 const RELEASE_TRIES: usize = 5;
-/// The longest value of a label.
-const LONGEST_LABEL: usize = 63;
 
-/// Writes what is to be remembered, if it differs from what is stored. The cache has the answer afterwards.
+/// Writes what is to be remembered. The cache has the answer afterwards.
 ///
 /// An answer that differs from what was sent is a failed write: an older definition dropped a field.
 pub(crate) async fn commit(
@@ -31,12 +29,7 @@ pub(crate) async fn commit(
     owner: &Owner,
     stored: Option<&Arc<Logbook>>,
     entries: &LogbookSpec,
-) -> Result<bool, CallError> {
-    // Its own UID alone is not worth a write: it goes along with the next one.
-    let same = |stored: &LogbookSpec| LogbookSpec { own_uid: entries.own_uid.clone(), ..stored.clone() } == *entries;
-    if stored.is_some_and(|stored| same(&stored.spec)) {
-        return Ok(false);
-    }
+) -> Result<(), CallError> {
     let name = key.logbook_name();
     let logbook = Logbook { metadata: metadata(key, &name, owner, stored, entries), spec: entries.clone() };
     let what = || format!("write logbook {name:?} of {key}");
@@ -44,8 +37,8 @@ pub(crate) async fn commit(
         .send(what, |client| {
             let (api, logbook, name) = (Api::<Logbook>::namespaced(client, &key.namespace), logbook.clone(), name.clone());
             let fresh = stored.is_none();
-            let parameters = PostParams { field_manager: Some(labels::FIELD_MANAGER.into()), ..PostParams::default() };
             async move {
+                let parameters = written_by(labels::FIELD_MANAGER);
                 if fresh { api.create(&parameters, &logbook).await } else { api.replace(&name, &parameters, &logbook).await }
             }
         })
@@ -53,7 +46,7 @@ pub(crate) async fn commit(
     let kept = answer.spec == *entries;
     caches.put_logbook_answer(answer);
     if kept {
-        Ok(true)
+        Ok(())
     } else {
         let why = "the answer lacks fields that were sent; install the CustomResourceDefinitions of this release".into();
         Err(CallError::Ambiguous { what: what(), why })
@@ -63,7 +56,7 @@ pub(crate) async fn commit(
 /// A release as the value of a label, in which it has no slash and is not long.
 fn label_value(release: &str) -> String {
     let value = release.replace('/', ".");
-    if value.len() <= LONGEST_LABEL { value } else { short_hash(release) }
+    if value.len() <= LONGEST_DNS_LABEL { value } else { short_hash(release) }
 }
 
 fn metadata(key: &Key, name: &str, owner: &Owner, stored: Option<&Arc<Logbook>>, entries: &LogbookSpec) -> ObjectMeta {
@@ -104,12 +97,9 @@ pub(crate) async fn release(calls: &Calls, caches: &Caches, key: &Key, me: &Iden
             Some(claim) if claim.release == me.release && !claim.released => claim.released = true,
             _ => return,
         }
-        let parameters = PostParams { field_manager: Some(labels::FIELD_MANAGER.into()), ..PostParams::default() };
         let write = |client| {
-            let (api, released, parameters) =
-                (Api::<Logbook>::namespaced(client, &key.namespace), released.clone(), parameters.clone());
-            let name = name.clone();
-            async move { api.replace(&name, &parameters, &released).await }
+            let (api, released, name) = (Api::<Logbook>::namespaced(client, &key.namespace), released.clone(), name.clone());
+            async move { api.replace(&name, &written_by(labels::FIELD_MANAGER), &released).await }
         };
         match calls.send(|| format!("give up the claim in logbook {name:?} of {key}"), write).await {
             Ok(written) => {
@@ -122,10 +112,16 @@ pub(crate) async fn release(calls: &Calls, caches: &Caches, key: &Key, me: &Iden
                 tracing::warn!(cluster = %key, %error, "the claim is not given up yet");
             }
         }
-        let read = |client| {
-            let (api, name) = (Api::<Logbook>::namespaced(client, &key.namespace), name.clone());
-            async move { api.get_opt(&name).await }
-        };
-        logbook = calls.send(|| format!("read logbook {name:?} of {key}"), read).await.ok().flatten();
+        logbook = read(calls, key).await.ok().flatten();
     }
+}
+
+/// The logbook as it is now, past the caches.
+pub(crate) async fn read(calls: &Calls, key: &Key) -> Result<Option<Logbook>, CallError> {
+    let name = key.logbook_name();
+    let get = |client| {
+        let (api, name) = (Api::<Logbook>::namespaced(client, &key.namespace), name.clone());
+        async move { api.get_opt(&name).await }
+    };
+    calls.send(|| format!("read logbook {name:?} of {key}"), get).await
 }

@@ -62,11 +62,12 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
 
     fn tell_overlap(&mut self, resource: &K::Resource, release: &str, version: &str) {
         let since = *self.foreign_since.get_or_insert_with(tokio::time::Instant::now);
+        if since.elapsed() < OVERLAP {
+            return;
+        }
         let owner = format!("{release} (version {version})");
         let known = self.overlaps().insert(self.key.to_string(), owner.clone());
-        if since.elapsed() < OVERLAP {
-            self.overlaps().remove(&self.key.to_string());
-        } else if known.as_ref() != Some(&owner) {
+        if known.as_ref() != Some(&owner) {
             self.shared.metrics.overlap(K::NAME);
             let note = format!("the selector of {} matches this cluster, but {owner} holds it", self.shared.identity.release);
             tracing::warn!(cluster = %self.key, "{note}");

@@ -7,7 +7,7 @@ use kube::Resource as _;
 use windlass_api::Logbook;
 use windlass_api::logbook::{Intent, LogbookSpec};
 use windlass_clients::members::Members;
-use windlass_core::bookkeeping::{self, count_edition, note_pass, record_ended, same_duty, unknown_intent};
+use windlass_core::bookkeeping::{self, Change, count_edition, note_pass, record_ended, unknown_intent};
 use windlass_core::claim;
 use windlass_core::gate::{Door, Gate};
 use windlass_core::kind::{Kind, Observed, Report};
@@ -79,6 +79,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                 Err(_) => return Next::new("Retry", SOON),
             }
         }
+        self.doubt(memory.lost());
         let facts = self.facts.clone();
         let answered = self.answered.clone();
         let running = self.running.clone();
@@ -103,8 +104,8 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         count_edition(spec, &children, &mut entries);
 
         // What must be remembered is written before anything is done; what only tells of this pass, after it.
-        let first = spec.is_none_or(|stored| !same_duty(stored, &entries));
-        let mut kept = if first { self.keep(&observed, stored.as_ref(), &entries).await } else { Ok(()) };
+        let change = bookkeeping::change(spec, &entries);
+        let mut kept = if change == Change::Duty { self.keep(&observed, stored.as_ref(), &entries).await } else { Ok(()) };
         if kept == Err(Unkept::Outrun) {
             // It may be another release that was first, and then what is told of the cluster is its to tell.
             return Next::new("Outrun", SOON);
@@ -113,7 +114,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         if kept.is_ok() {
             self.copy_labels(&resource, copies).await;
         }
-        if !first && self.is_worth_a_write(spec, &entries) {
+        if self.is_worth_telling(change, &entries) {
             kept = self.keep(&observed, stored.as_ref(), &entries).await;
         }
         // What was started in this pass runs now: it is told so, and is not asked meanwhile.
@@ -165,31 +166,30 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
     }
 
     /// Takes the claim, where this process does not hold it. One that another process of this release and version left is taken
-    /// only before something is done: a restart costs quiet clusters nothing.
+    /// only before something is done, or when that process may have left something half done: a restart costs quiet clusters
+    /// nothing.
     fn claim(&self, entries: &mut LogbookSpec, acts: bool) {
         let me = &self.shared.identity;
         let held = entries.claim.as_ref();
         let as_good = held.is_some_and(|it| !it.released && it.release == me.release && it.version == me.version);
-        if !claim::is_held_by(held, me) && (acts || !as_good) {
+        let half_done = !entries.intents.is_empty();
+        if !claim::is_held_by(held, me) && (acts || half_done || !as_good) {
             entries.claim = Some(claim::taken(held, me, self.shared.clock.now()));
         }
     }
 
     /// What runs right now is told now and then; it goes along with everything else.
-    fn is_worth_a_write(&mut self, stored: Option<&LogbookSpec>, entries: &LogbookSpec) -> bool {
-        let only_runs = stored.is_some_and(|stored| {
-            let mut like = stored.clone();
-            like.plan.running.clone_from(&entries.plan.running);
-            like.own_uid.clone_from(&entries.own_uid);
-            like == *entries
-        });
-        // That nothing runs any more is told at once: whoever reads Ready must not read of a step that runs.
-        let runs = !entries.plan.running.is_empty();
-        if only_runs && runs && self.noted.is_some_and(|noted| noted.elapsed() < NOTES) {
-            return false;
+    fn is_worth_telling(&mut self, change: Change, entries: &LogbookSpec) -> bool {
+        let worth = match change {
+            Change::None | Change::Duty => false,
+            // That nothing runs any more is told at once: whoever reads Ready must not read of a step that runs.
+            Change::Runs => entries.plan.running.is_empty() || self.noted.is_none_or(|noted| noted.elapsed() >= NOTES),
+            Change::Told => true,
+        };
+        if worth {
+            self.noted = Some(tokio::time::Instant::now());
         }
-        self.noted = Some(tokio::time::Instant::now());
-        true
+        worth
     }
 
     /// Later and later while trouble lasts, and for each cluster at another moment.
@@ -208,10 +208,8 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
     ) -> Result<(), Unkept> {
         let owner = K::owner(observed.resource);
         match logbook::commit(&self.shared.calls, &self.shared.caches, &self.key, &owner, stored, entries).await {
-            Ok(written) => {
-                if written {
-                    self.shared.metrics.logbook_write(K::NAME, "Done");
-                }
+            Ok(()) => {
+                self.shared.metrics.logbook_write(K::NAME, "Done");
                 Ok(())
             }
             Err(error) => {

@@ -11,7 +11,7 @@ use windlass_core::conditions::same_but_for_times;
 use windlass_core::kind::Kind;
 use windlass_core::labels;
 
-use crate::calls::{CallError, Calls};
+use crate::calls::{CallError, Calls, written_by};
 
 /// What came of a commit.
 #[derive(Debug)]
@@ -126,8 +126,7 @@ async fn put<K: Kind>(calls: &Calls, resource: &K::Resource, status: &K::Status)
     });
     let body = body.to_string().into_bytes();
     let request = Request::new(path::<K>(resource));
-    let parameters =
-        kube::api::PostParams { field_manager: Some(labels::FIELD_MANAGER_STATUS.into()), ..kube::api::PostParams::default() };
+    let parameters = written_by(labels::FIELD_MANAGER_STATUS);
     calls
         .send(
             || what::<K>("write the status of", resource),

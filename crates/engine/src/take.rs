@@ -13,7 +13,7 @@ use windlass_core::labels::ADOPT;
 use windlass_core::lane::{Clustering, LaneType, Resources, Unpaused};
 use windlass_core::likeness::Answered;
 use windlass_core::outcome::Outcome;
-use windlass_core::step::{Act, Manifest, Over, Step};
+use windlass_core::step::{Act, Manifest, Step};
 
 use crate::actor::Actor;
 use crate::execute::Executor;
@@ -64,29 +64,29 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
     async fn take_step(&mut self, step: &Step<K::Action>) -> Outcome {
         match &step.act {
             Act::Apply(manifest) => self.apply(manifest).await.0,
-            Act::Delete { object, uid, resource_version } => {
+            Act::Delete { object, over } => {
                 let Some(permit) = self.permit::<Resources>() else {
                     return closed();
                 };
-                self.executor().delete(&permit, object, uid, resource_version).await
+                self.executor().delete(&permit, object, over).await
             }
-            Act::SetReplicas { object, uid, resource_version, to, .. } => {
+            Act::SetReplicas { object, over, to, .. } => {
                 let Some(permit) = self.permit::<Resources>() else {
                     return closed();
                 };
-                self.executor().set_replicas(&permit, object, uid, resource_version, *to).await
+                self.executor().set_replicas(&permit, object, over, *to).await
             }
-            Act::Label { object, uid, resource_version, labels } => {
+            Act::Label { object, over, labels } => {
                 let Some(permit) = self.permit::<Clustering>() else {
                     return closed();
                 };
-                self.executor().label(&permit, object, &over(uid, resource_version), labels).await
+                self.executor().label(&permit, object, over, labels).await
             }
-            Act::Sync { object, uid, resource_version, labels, annotations } => {
+            Act::Sync { object, over, labels, annotations } => {
                 let Some(permit) = self.permit::<Unpaused>() else {
                     return closed();
                 };
-                self.executor().sync(&permit, object, &over(uid, resource_version), labels, annotations).await
+                self.executor().sync(&permit, object, over, labels, annotations).await
             }
             Act::Member(action) => {
                 let Some(permit) = self.permit::<Clustering>() else {
@@ -140,10 +140,6 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
 
 fn closed() -> Outcome {
     Outcome::Waiting { why: "its lane was paused, or the cluster was handed over, meanwhile".into() }
-}
-
-fn over(uid: &str, resource_version: &str) -> Over {
-    Over { uid: uid.to_owned(), resource_version: resource_version.to_owned() }
 }
 
 /// What a copy wishes, whatever the version of the object.

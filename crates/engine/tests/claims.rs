@@ -147,6 +147,17 @@ async fn another_process_of_the_release_takes_the_claim_anew_only_before_it_acts
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_process_that_begins_to_act_gives_the_set_another_version() {
+    let next = Stage::with_cluster(3).await.restart();
+    next.let_pass(Duration::from_secs(30)).await;
+    let version = |stage: &Stage| stage.get("statefulsets", "rss-harbour").unwrap()["metadata"]["resourceVersion"].clone();
+    let before = version(&next);
+    next.server.store().remove("services", NAMESPACE, "harbour-client");
+    next.until("what the process before sent late would be refused", |stage| version(stage) != before).await;
+    next.until("the Service is back", |stage| stage.get("services", "harbour-client").is_some()).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_intent_of_a_newer_release_freezes_the_cluster_and_says_so() {
     let stage = Stage::on(server(), Crew::default(), release("stable", ""));
     stage.create(cluster(3)).await;

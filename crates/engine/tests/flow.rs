@@ -165,6 +165,20 @@ async fn a_lost_logbook_beside_stopped_members_seeds_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lost_logbook_is_not_proven_by_answers_from_before_the_loss() {
+    let stage = Stage::with_cluster(3).await;
+    let deeds = stage.crew.deeds().len();
+    // The operator believes that all serve: it has not asked them since.
+    for ordinal in 0..3 {
+        stage.crew.kill(&pod(ordinal));
+    }
+    stage.server.store().remove("logbooks", NAMESPACE, "rss-harbour");
+    stage.until("the loss is told", |stage| stage.condition("Stalled") == ("True".into(), "LogbookLost".into())).await;
+    stage.let_pass(Duration::from_mins(3)).await;
+    assert_eq!(stage.crew.deeds().len(), deeds, "a hook was run");
+}
+
+#[tokio::test(start_paused = true)]
 async fn deleting_wins_over_pause_and_nothing_comes_back() {
     let stage = Stage::with_cluster(3).await;
     stage.patch(json!({ "spec": { "paused": true } })).await;

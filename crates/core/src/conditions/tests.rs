@@ -10,6 +10,13 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
+#[test]
+fn the_words_of_others_are_cut_between_characters() {
+    assert_eq!(brief("short"), "short");
+    let cut = brief(&"ü".repeat(10_000));
+    assert!(cut.starts_with("üü") && cut.ends_with("operator's log)") && cut.chars().count() < 700, "{cut}");
+}
+
 fn ready(truth: Truth) -> Conditions {
     let mut conditions = Conditions::new(7, &[]);
     conditions.set(Common::Ready, truth, reason!("AllServing"), "");

@@ -14,6 +14,15 @@ fn ten_comes_after_nine() {
 }
 
 #[rstest]
+#[case(&[2], "member 2")]
+#[case(&[2, 3], "members 2, 3")]
+#[case(&[2, 5, 6, 7, 9], "members 2, 5 to 7, 9")]
+#[case(&[0, 65534, 65535], "members 0, 65534, 65535")]
+fn in_words(#[case] ordinals: &[u16], #[case] expected: &str) {
+    assert_eq!(ordinals.iter().copied().collect::<Ordinals>().in_words(), expected);
+}
+
+#[rstest]
 #[case("rss-shop-12", Some(("rss-shop", 12)))]
 #[case("a-0", Some(("a", 0)))]
 #[case("a-65535", Some(("a", 65535)))]

@@ -46,6 +46,15 @@ impl Scale {
         let Self { direction: _, prepare, start, keep, cancel, replace, write, held } = self;
         [prepare, start, keep, cancel, replace].iter().all(|ordinals| ordinals.is_empty()) && write.is_none() && held.is_empty()
     }
+
+    /// What cannot go on yet, in words: each reason once, with all who wait for it.
+    pub fn holds(&self) -> Vec<String> {
+        let mut together: BTreeMap<String, Ordinals> = BTreeMap::new();
+        for (ordinal, hold) in &self.held {
+            together.entry(hold.to_string()).or_default().insert(*ordinal);
+        }
+        together.into_iter().map(|(hold, members)| format!("{}: {hold}", members.in_words())).collect()
+    }
 }
 
 /// Why a member cannot go on.
@@ -189,12 +198,12 @@ fn scale_in(view: &View, limits: &Limits, members: &Ordinals, leaving: &Ordinals
     let parallelism = limits.scale_in_parallelism;
     let mut places = parallelism.get().saturating_sub(view.places_taken(members));
     let mut more = limits.guard.more();
-    let mut removed = Ordinals::new();
+    let mut removed = Vec::new();
     let mut unfinished = None;
     for ordinal in leaving.iter().rev() {
         let hold = match (view.drain(ordinal), unfinished) {
             (Drain::Finished, None) => {
-                removed.insert(ordinal);
+                removed.push(ordinal);
                 continue;
             }
             (Drain::Finished, Some(higher)) => Some(Hold::Behind(higher)),
@@ -216,5 +225,5 @@ fn scale_in(view: &View, limits: &Limits, members: &Ordinals, leaving: &Ordinals
             scale.held.insert(ordinal, hold);
         }
     }
-    removed
+    removed.into()
 }

@@ -109,8 +109,7 @@ impl Caches {
 
     /// Takes the answer to our own write in.
     pub(crate) fn put_answer<C: Child>(&self, child: C) {
-        let (namespace, name) = (child.meta().namespace.clone(), child.meta().name.clone());
-        let known = (namespace.unwrap_or_default(), name.unwrap_or_default());
+        let known = name_of(child.meta());
         self.put(child);
         self.lock().unlisted.entry(C::plural(&()).into_owned()).or_default().insert(known);
     }
@@ -195,8 +194,7 @@ impl Caches {
 
     /// Takes the answer to our own write of a logbook in.
     pub(crate) fn put_logbook_answer(&self, logbook: Logbook) {
-        let metadata = &logbook.metadata;
-        let known = (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default());
+        let known = name_of(&logbook.metadata);
         self.put_logbook(logbook);
         self.lock().unlisted.entry(LOGBOOKS.to_owned()).or_default().insert(known);
     }
@@ -249,6 +247,11 @@ fn logbook_key(logbook: &Logbook) -> Option<Key> {
     let labels = logbook.metadata.labels.as_ref()?;
     let label = |key: &str| labels.get(key).cloned();
     Some(Key { kind: label(KIND_LABEL)?, namespace: logbook.metadata.namespace.clone()?, name: label(labels::INSTANCE)? })
+}
+
+/// Namespace and name.
+pub(crate) fn name_of(metadata: &kube::core::ObjectMeta) -> (String, String) {
+    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
 
 /// Versions are numbers that grow; what is no number is older than everything.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use kube::Api;
 use kube::api::ListParams;
-use windlass_api::Logbook;
 use windlass_core::kind::KIND_LABEL;
 use windlass_core::labels;
 
 use super::slim::{Child, Claim, DisruptionBudget, Pod, Service, StatefulSet, Template};
 use super::{Caches, Key, version};
 use crate::calls::{CallError, Calls};
+use crate::logbook;
 
 /// Lists everything of a cluster and takes it into the caches.
 pub(crate) async fn refresh(calls: &Calls, caches: &Caches, key: &Key) -> Result<(), CallError> {
@@ -20,12 +20,7 @@ pub(crate) async fn refresh(calls: &Calls, caches: &Caches, key: &Key) -> Result
     children::<Service>(calls, caches, key, "").await?;
     children::<DisruptionBudget>(calls, caches, key, "").await?;
     children::<Template>(calls, caches, key, &format!(",{}={}", labels::KEEPS, labels::KEEPS_TEMPLATE)).await?;
-    let name = key.logbook_name();
-    let read = |client| {
-        let (api, name) = (Api::<Logbook>::namespaced(client, &key.namespace), name.clone());
-        async move { api.get_opt(&name).await }
-    };
-    if let Some(logbook) = calls.send(|| format!("read logbook {name:?} of {key}"), read).await? {
+    if let Some(logbook) = logbook::read(calls, key).await? {
         caches.put_logbook(logbook);
     }
     Ok(())

@@ -18,7 +18,7 @@ use windlass_api::logbook::LogbookSpec;
 use windlass_core::labels;
 
 use super::slim::{Child, Claim, DisruptionBudget, Pod, Service, StatefulSet, Template};
-use super::{Caches, LOGBOOKS, version_of};
+use super::{Caches, LOGBOOKS, name_of, version_of};
 use crate::metrics::Metrics;
 
 /// What happens to objects of a watch. A new list is one event: whoever keeps them learns what is gone.
@@ -76,10 +76,6 @@ pub(crate) async fn run<T>(
             }
         }
     }
-}
-
-fn name_of(metadata: &ObjectMeta) -> (String, String) {
-    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
 
 /// A third of an object's bytes, and nobody here reads them.

@@ -22,8 +22,8 @@ use super::kit::{NAMESPACE, Scene, Step, Wish, World};
 use super::members::{Backstage, Life, Reach};
 use super::sabotage::{self, Sabotage};
 
-/// A cluster is at rest when nothing moved for this long.
-const REST: Duration = Duration::from_secs(20);
+/// A cluster is at rest when nothing moved for this long: longer than the operator ever waits before it tries something again.
+const REST: Duration = Duration::from_secs(50);
 /// A fresh controller is left alone for this long before the script begins.
 const SETTLE: Duration = Duration::from_secs(10);
 /// A cluster that is not where it should be, and does not move for this long, is stuck.

@@ -16,6 +16,8 @@ use super::sabotage::Sabotage;
 
 /// The variable that names one case, or the beginning of the names of several.
 const CASE: &str = "WINDLASS_CASE";
+/// The variable that says how often it is played: the runtime's own dice fall differently each time.
+const TIMES: &str = "WINDLASS_TIMES";
 /// How many failing cases are told in full.
 const TOLD: usize = 5;
 
@@ -46,10 +48,10 @@ struct Prepared<W> {
     cases: Vec<Case>,
 }
 
-/// A case that failed.
-struct Failed {
-    name: String,
+/// What came of a case.
+struct Played {
     breaches: Vec<Breach>,
+    /// Kept of a case that failed: played again, it may go another way.
     trace: Vec<String>,
 }
 
@@ -83,20 +85,16 @@ fn prepare<W: World>(scenario: Scenario<W>, choice: &Choice) -> Result<Prepared<
 }
 
 impl<W: World> Prepared<W> {
-    fn run(&self, case: &Case) -> Vec<Breach> {
-        self.run_whole(case).breaches
-    }
-
-    fn run_whole(&self, case: &Case) -> Failed {
+    fn run(&self, case: &Case) -> Played {
         let ended = catch_unwind(AssertUnwindSafe(|| self.ended(case)));
         if let Ok(ended) = ended {
             let mut breaches = ended.breaches;
             let differing = differences(&self.plain.digest, &ended.digest);
             breaches.extend(differing.into_iter().map(|how| Breach { law: Law::SameEnd, how }));
-            Failed { name: case.name.clone(), breaches, trace: ended.trace }
+            Played { breaches, trace: ended.trace }
         } else {
             let breach = Breach { law: Law::NoPanic, how: "the harness or the world panicked".into() };
-            Failed { name: case.name.clone(), breaches: vec![breach], trace: Vec::new() }
+            Played { breaches: vec![breach], trace: Vec::new() }
         }
     }
 
@@ -122,6 +120,7 @@ pub fn spoiled<W: World>(name: &str, sabotage: Option<Sabotage>, spoil: fn(&W)) 
 /// Runs what is chosen.
 pub fn run<W: World>(choice: &Choice) -> Outcome {
     let wanted = std::env::var(CASE).ok();
+    let times = std::env::var(TIMES).ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let mut outcome = Outcome::default();
     let scenarios = W::scenarios().into_iter().filter(|it| choice.long || !it.long || wanted.is_some()).filter(|it| {
         wanted.as_deref().is_none_or(|wanted| wanted.split('/').next().is_some_and(|name| name == it.name || wanted.is_empty()))
@@ -151,22 +150,15 @@ pub fn run<W: World>(choice: &Choice) -> Outcome {
             Some(wanted) => case.name == wanted || case.name.starts_with(&format!("{wanted}/")),
             None => choice.takes(*index, case),
         })
-        .map(|(scenario, _, case)| (scenario, case))
+        .flat_map(|(scenario, _, case)| std::iter::repeat_n((scenario, case), times))
         .collect();
+    let one = chosen.len() == 1;
     let results = in_parallel(&chosen, |(scenario, case)| {
-        let mut breaches = scenario.run(case);
-        if !breaches.is_empty() && wanted.is_none() {
-            // Chance in the runtime can make one play slower than the limit; what is wrong is wrong twice.
-            let again = scenario.run(case);
-            if again.is_empty() {
-                println!("unsteady: {} failed once and passed when it was played again: {breaches:?}", case.name);
-            }
-            breaches = again;
+        let played = scenario.run(case);
+        if one {
+            println!("{}", played.trace.join("\n"));
         }
-        if wanted.as_deref() == Some(case.name.as_str()) {
-            println!("{}", scenario.run_whole(case).trace.join("\n"));
-        }
-        breaches
+        if played.breaches.is_empty() { Played { trace: Vec::new(), ..played } } else { played }
     });
     outcome.tell(&ready, &chosen, &results);
     outcome
@@ -192,9 +184,9 @@ fn in_parallel<T: Sync, R: Send>(pieces: &[T], work: impl Fn(&T) -> R + Sync) ->
     results.into_iter().map(|result| result.into_inner().unwrap().unwrap()).collect()
 }
 
-impl Failed {
-    fn text(&self, plain: &[String]) -> String {
-        let mut text = format!("\ncase {}\n  what is wrong:\n", self.name);
+impl Played {
+    fn text(&self, name: &str, plain: &[String]) -> String {
+        let mut text = format!("\ncase {name}\n  what is wrong:\n");
         for breach in &self.breaches {
             let _ = writeln!(text, "    {:?}: {}", breach.law, breach.how);
         }
@@ -202,15 +194,15 @@ impl Failed {
         let _ = writeln!(text, "  the calls of this case:\n    {}", self.trace.join("\n    "));
         let _ = writeln!(
             text,
-            "  replay it with:\n    {CASE}='{}' cargo test -p windlass-engine --test crash -- --nocapture",
-            self.name
+            "  replay it with:\n    {CASE}='{name}' cargo test -p windlass-engine --test crash -- --nocapture\n  \
+             and {TIMES}=100 with it, if it does not fail every time"
         );
         text
     }
 }
 
 impl Outcome {
-    fn tell<W: World>(&mut self, ready: &[Prepared<W>], chosen: &[(&Prepared<W>, &Case)], results: &[Vec<Breach>]) {
+    fn tell<W: World>(&mut self, ready: &[Prepared<W>], chosen: &[(&Prepared<W>, &Case)], results: &[Played]) {
         let mut laws: BTreeMap<Law, usize> = BTreeMap::new();
         let (mut points, mut runs, mut divergences) = (0, 0, 0);
         self.table.push(format!(
@@ -220,7 +212,7 @@ impl Outcome {
         for scenario in ready {
             let mine: Vec<usize> = (0..chosen.len()).filter(|index| std::ptr::eq(chosen[*index].0, scenario)).collect();
             let of = |sort: Sort| mine.iter().filter(|index| chosen[**index].1.sort == sort).count();
-            let failed = mine.iter().filter(|index| !results[**index].is_empty()).count();
+            let failed = mine.iter().filter(|index| !results[**index].breaches.is_empty()).count();
             let calls = scenario.plain.calls.len();
             let events: usize = scenario.plain.events.values().map(Vec::len).sum();
             let revisions = scenario.plain.end.revision() - scenario.plain.begun;
@@ -238,7 +230,7 @@ impl Outcome {
             divergences += failed;
         }
         let plain = ready.iter().map(|scenario| &scenario.plain.breaches);
-        for breaches in results.iter().chain(plain) {
+        for breaches in results.iter().map(|played| &played.breaches).chain(plain) {
             let mut broken: Vec<Law> = breaches.iter().map(|breach| breach.law).collect();
             broken.sort();
             broken.dedup();
@@ -256,14 +248,14 @@ impl Outcome {
         }
         self.figures =
             format!("crash harness: {} scenarios, {points} points, {runs} runs, {divergences} divergences", ready.len());
-        let failing = chosen.iter().zip(results).filter(|(_, breaches)| !breaches.is_empty());
+        let failing = chosen.iter().zip(results).filter(|(_, played)| !played.breaches.is_empty());
         let mut names = Vec::new();
-        for (index, ((scenario, case), _)) in failing.enumerate() {
+        for (index, ((scenario, case), played)) in failing.enumerate() {
             names.push(case.name.clone());
             if index < TOLD {
                 let calls: Vec<String> =
                     scenario.plain.calls.iter().enumerate().map(|(at, call)| format!("{at:>4} {}", call.what)).collect();
-                self.failures.push(scenario.run_whole(case).text(&calls));
+                self.failures.push(played.text(&case.name, &calls));
             }
         }
         if names.len() > TOLD {

@@ -1,7 +1,7 @@
 //! What cannot be undone is announced before, and recorded after.
 
 use windlass_api::logbook::LogbookSpec;
-use windlass_core::bookkeeping::{self, note_pass, same_duty};
+use windlass_core::bookkeeping::{self, Change, change, note_pass};
 use windlass_core::claim::Identity;
 
 use super::Replicated;
@@ -37,7 +37,8 @@ fn a_pod_is_deleted_only_after_it_was_announced_and_the_act_is_recorded() {
     let mut fixture = outdated();
     let announced = passed(&fixture);
     assert_eq!(intents(&announced), [("DeletePod", "rss-orders-2")]);
-    assert!(!same_duty(&fixture.memory.entries(), &announced), "it must be written before the step is taken");
+    let change = change(Some(&fixture.memory.entries()), &announced);
+    assert_eq!(change, Change::Duty, "it must be written before the step is taken");
     let name = fixture.pod(2).meta.name.clone();
     fixture.children.pods.remove(&name);
     let ended = passed(&fixture.logbook(|logbook| logbook.clone_from(&announced)));

@@ -68,7 +68,7 @@ impl<'a> Members<'a> {
         let (first, then): (Vec<&Member<'_>>, Vec<&Member<'_>>) = self
             .all
             .iter()
-            .filter(|member| member.ordinal != of && member.ordinal.get() < cluster.replicas.max(self.size()))
+            .filter(|member| member.ordinal != of && (member.pod.is_some() || member.ordinal.get() < cluster.replicas))
             .partition(|member| member.role() == Some(&Role::Primary));
         first.iter().chain(then.iter()).map(|member| cluster.names.host(member.ordinal)).collect()
     }

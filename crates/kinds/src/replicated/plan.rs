@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
 
 use windlass_core::conditions::Reason;
-use windlass_core::kept;
 use windlass_core::kind::Observed;
 use windlass_core::labels;
 use windlass_core::likeness::already_so;
@@ -123,8 +122,8 @@ impl Planner<'_, '_> {
         // A set that somebody deleted comes back with every member that may hold data.
         let size = self.members.set.map_or(self.cluster.replicas.max(restore), |set| set.replicas);
         let size = if self.members.set.is_none() && self.cluster.replicas == 0 { 0 } else { size };
-        let Objects { applied, outdated } = build(self.cluster, size, self.observed.children);
-        self.plan.steps.extend(kept::removals(&outdated, self.observed.children));
+        let Objects { applied, removals } = build(self.cluster, size, self.observed.children);
+        self.plan.steps.extend(removals);
         for mut manifest in applied {
             let live = self.live(&manifest);
             let answered = self.observed.answered.get(&manifest.object);
@@ -171,19 +170,14 @@ impl Planner<'_, '_> {
         if let Some(layout) = &scale.write {
             let act = Act::SetReplicas {
                 object: self.object(ObjectKind::StatefulSet, &set.object.meta.name),
-                uid: set.object.meta.uid.clone(),
-                resource_version: set.object.meta.resource_version.clone(),
+                over: set.object.meta.as_judged(),
                 from: set.replicas,
                 to: layout.replicas,
             };
             self.step(act, format!("the spec asks for {desired} members"));
         }
-        for (ordinal, hold) in &scale.held {
-            self.plan.waiting.push(Waiting {
-                reason: reason::SCALING,
-                message: format!("member {ordinal} stays: {hold}"),
-                stalled: false,
-            });
+        for hold in scale.holds() {
+            self.wait(reason::SCALING, hold, false);
         }
         scale
     }
@@ -193,6 +187,7 @@ impl Planner<'_, '_> {
         let mut view = View::without_drain(Layout::plain(size), Layout::plain(desired));
         // A member may only go while another one has all the data, or when all are stopped in order.
         let safe = proven && (desired == 0 || self.members.primaries().any(|member| member.ordinal.get() < desired));
+        let never_there = self.never_there();
         for member in self.members.all.iter().filter(|member| member.ordinal.get() >= desired && member.ordinal.get() < size) {
             let drain = match (member.role(), member.running) {
                 _ if !safe => Drain::Unknown,
@@ -203,11 +198,24 @@ impl Planner<'_, '_> {
                 (None, None) if member.pod.is_some_and(|pod| pod.phase == "Pending" && pod.process.is_none()) => {
                     Drain::Finished
                 }
+                (None, None) if member.pod.is_none() && never_there(member.ordinal) => Drain::Finished,
                 (_, Some(_)) | (None, None) => Drain::Unknown,
             };
             view.drains.insert(member.ordinal, drain);
         }
         view
+    }
+
+    /// Members that should have volumes and have none hold nothing: they were never there. A set that somebody made too large by
+    /// hand is full of them.
+    fn never_there(&self) -> impl Fn(Ordinal) -> bool + use<> {
+        let has_volumes = self.cluster.spec.pod.volume_claim_templates.iter().flatten().next().is_some();
+        let set = self.cluster.names.stateful_set();
+        let claims = self.observed.children.claims.keys();
+        // The name of a claim is that of its template, and that of the pod.
+        let of_pod = |claim: &String| Ordinal::of_pod(&set, &claim[claim.find(&format!("{set}-"))?..]);
+        let held: BTreeSet<Ordinal> = claims.filter_map(of_pod).collect();
+        move |ordinal| has_volumes && !held.contains(&ordinal)
     }
 
     /// As many may leave at once as leaves a quorum of those that serve; down to nothing, one at a time.
@@ -242,8 +250,7 @@ impl Planner<'_, '_> {
             }
             let act = Act::Label {
                 object: self.object(ObjectKind::Pod, &pod.meta.name),
-                uid: pod.meta.uid.clone(),
-                resource_version: pod.meta.resource_version.clone(),
+                over: pod.meta.as_judged(),
                 labels: BTreeMap::from([(labels::RSS_ACTIVE_MEMBER.to_owned(), value)]),
             };
             self.step(act, if serves { "the member serves" } else { "the member does not serve" });
@@ -350,15 +357,14 @@ impl Planner<'_, '_> {
         let Some(pod) = self.members.all.iter().rev().filter_map(|member| member.pod).find(|pod| outdated(pod)) else {
             return;
         };
-        let (object, uid, resource_version) =
-            (self.object(ObjectKind::Pod, &pod.meta.name), pod.meta.uid.clone(), pod.meta.resource_version.clone());
+        let (object, over) = (self.object(ObjectKind::Pod, &pod.meta.name), pod.meta.as_judged());
         let all_well = self
             .members
             .all
             .iter()
             .all(|member| member.serves() && member.pod.is_some_and(|pod| pod.ready && !pod.meta.deleting));
         if all_well && self.plan.steps.is_empty() {
-            self.step(Act::Delete { object, uid, resource_version }, "the pod has an outdated template");
+            self.step(Act::Delete { object, over }, "the pod has an outdated template");
         } else {
             self.wait(reason::STARTING, format!("{} is replaced when all members serve", object.name), false);
         }

@@ -1,5 +1,7 @@
 use rstest::rstest;
 
+use windlass_core::views::ClaimView;
+
 use super::super::fixtures::*;
 use super::super::hooks::Deed;
 
@@ -20,8 +22,8 @@ fn out_carries_what_was_judged() {
     let mut fixture = Fixture::serving(3).wants(5);
     fixture.set().object.meta.resource_version = "77".into();
     let plan = fixture.plan();
-    let windlass_core::step::Act::SetReplicas { uid, resource_version, .. } = &plan.steps[0].act else { panic!("{plan:?}") };
-    assert_eq!((uid.as_str(), resource_version.as_str()), ("uid-StatefulSet-rss-orders", "77"));
+    let windlass_core::step::Act::SetReplicas { over, .. } = &plan.steps[0].act else { panic!("{plan:?}") };
+    assert_eq!((over.uid.as_str(), over.resource_version.as_str()), ("uid-StatefulSet-rss-orders", "77"));
 }
 
 #[rstest]
@@ -32,6 +34,39 @@ fn out_carries_what_was_judged() {
 #[case::the_last_one(1, 0, &["stop rss-orders-0"])]
 fn in_stops_the_highest_first(#[case] from: u16, #[case] to: u16, #[case] expected: &[&str]) {
     assert_eq!(moves(&Fixture::serving(from).wants(to)), expected);
+}
+
+/// A set of three that somebody made larger by hand; its members have volumes, or they have not.
+fn too_large(replicas: u16, volumes: bool) -> Fixture {
+    let mut fixture = Fixture::serving(3);
+    fixture.set().replicas = replicas;
+    if volumes {
+        let template = serde_json::json!({ "metadata": { "name": "data" }, "spec": {} });
+        fixture.resource.spec.pod.volume_claim_templates = Some(vec![serde_json::from_value(template).unwrap()]);
+        for ordinal in 0..4 {
+            fixture.children.claims.insert(format!("data-rss-orders-{ordinal}"), ClaimView::default());
+        }
+    }
+    fixture
+}
+
+#[test]
+fn members_that_were_never_there_go_and_those_with_volumes_stay() {
+    let fixture = too_large(60_000, true);
+    let plan = fixture.plan();
+    let to = plan.steps.iter().find_map(|step| match &step.act {
+        windlass_core::step::Act::SetReplicas { to, .. } => Some(*to),
+        _ => None,
+    });
+    assert_eq!(to, Some(4), "{:?}", plan.waiting);
+    assert_eq!(fixture.said("Scaling"), Some((false, "member 3: could not be observed".into())));
+}
+
+#[test]
+fn however_many_wait_for_the_same_it_is_said_once() {
+    let fixture = too_large(60_000, false);
+    assert_eq!(fixture.said("Scaling"), Some((false, "members 3 to 59999: could not be observed".into())));
+    assert!(fixture.open_status().reason.len() < 1_000);
 }
 
 #[test]
@@ -83,7 +118,7 @@ fn an_unknown_member_is_neither_stopped_nor_removed(#[case] change: fn(Fixture) 
         moves(&fixture).into_iter().filter(|step| step.ends_with("-2") || step.starts_with("scale")).collect();
     assert!(touched.is_empty(), "{:?}", fixture.plan());
     assert!(
-        fixture.waiting().iter().any(|(_, _, message)| message == "member 2 stays: could not be observed"),
+        fixture.waiting().iter().any(|(_, _, message)| message == "member 2: could not be observed"),
         "{:?}",
         fixture.plan()
     );

@@ -270,8 +270,8 @@ fn a_roll_replaces_the_highest_outdated_pod_and_names_what_it_judged() {
     fixture.pod(2).meta.labels.insert(REVISION_LABEL.into(), "r2".into());
     let plan = fixture.plan();
     assert_eq!(fixture.steps(), steps(&["delete Pod rss-orders-1"]));
-    let windlass_core::step::Act::Delete { uid, resource_version, .. } = &plan.steps[0].act else { panic!("{plan:?}") };
-    assert_eq!((uid.as_str(), resource_version.as_str()), ("uid-rss-orders-1-a", "1"));
+    let windlass_core::step::Act::Delete { over, .. } = &plan.steps[0].act else { panic!("{plan:?}") };
+    assert_eq!((over.uid.as_str(), over.resource_version.as_str()), ("uid-rss-orders-1-a", "1"));
 }
 
 #[rstest]

@@ -1,7 +1,7 @@
 //! What is told of a cluster. Computed from observation alone; of the stored status only the times of conditions are read.
 
 use windlass_api::replicated::{MembersStatus, Phase, ReplicatedStatefulSetStatus};
-use windlass_core::conditions::{Common, Conditions, Previous, Reason, Truth};
+use windlass_core::conditions::{Common, Conditions, Previous, Reason, Truth, brief};
 use windlass_core::gate::Door;
 use windlass_core::kind::{Kind as _, Observed, Report};
 use windlass_core::lane::Lane;
@@ -89,7 +89,7 @@ impl Verdict {
         let wanted = usize::from(replicas.unwrap_or(0));
         let ready_pods = members.iter().filter(|member| member.serves() && member.pod.is_some_and(|pod| pod.ready)).count();
         let failed = report.taken.iter().find_map(|(step, outcome)| match outcome {
-            Outcome::Failed { why } => Some((reason!("StepFailed"), format!("{step}: {why}"))),
+            Outcome::Failed { why } => Some((reason!("StepFailed"), format!("{step}: {}", brief(why)))),
             Outcome::Foreign { why } => Some((FOREIGN_OBJECT, why.clone())),
             _ => None,
         });

@@ -7,14 +7,15 @@ mod stateful_set;
 
 use std::collections::BTreeMap;
 
-use windlass_core::kept::{self, Kept};
+use windlass_core::kept;
 use windlass_core::kind::{KIND_LABEL, Kind as _};
 use windlass_core::labels;
 use windlass_core::likeness::seal;
-use windlass_core::step::{Manifest, ObjectKind, ObjectRef};
+use windlass_core::step::{Manifest, ObjectKind, ObjectRef, Step};
 use windlass_core::views::Children;
 
 use super::Replicated;
+use super::hooks::HookRun;
 use super::validate::Validated;
 
 /// The protocol of a port that names none. Ports are told apart by number and protocol, so an applied one says both.
@@ -24,20 +25,21 @@ const TCP: &str = "TCP";
 /// when it is made.
 pub(super) fn objects(cluster: &Validated, size: u16, children: &Children) -> Objects {
     let set = stateful_set::stateful_set(cluster, size);
-    let Kept { set, keep, outdated } = kept::resolve(set, &stateful_set::inputs(cluster), stateful_set::LEFT_OUT, children);
+    let kept = kept::resolve(set, &stateful_set::inputs(cluster), stateful_set::LEFT_OUT, children);
+    let removals = kept.removals();
     let mut applied =
         vec![services::headless(cluster), services::client(cluster), disruption_budget::disruption_budget(cluster)];
-    applied.extend(keep);
-    applied.push(set);
-    Objects { applied, outdated }
+    applied.extend(kept.keep);
+    applied.push(kept.set);
+    Objects { applied, removals }
 }
 
 /// The objects of a cluster.
 pub(super) struct Objects {
     /// As they should be.
     pub(super) applied: Vec<Manifest>,
-    /// Those that are of no use any more.
-    pub(super) outdated: Vec<ObjectRef>,
+    /// Steps that remove what is of no use any more.
+    pub(super) removals: Vec<Step<HookRun>>,
 }
 
 /// The labels by which the members' pods are found. They are part of the `StatefulSet`'s selector and can never change.

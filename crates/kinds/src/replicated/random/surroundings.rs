@@ -69,7 +69,7 @@ impl Surroundings {
             .and_then(|name| ReplicatedNames::new(name).ok())
             .map_or_else(|| "rss-orders".to_owned(), |names| names.stateful_set());
         let size = match dice.below(1_000) {
-            0 => 1_000,
+            0 => 65_535,
             1..10 => 300,
             _ => dice.below(6),
         };
@@ -133,7 +133,8 @@ impl Surroundings {
     /// A pod, and what was heard of its member.
     fn pod(&mut self, dice: &mut Dice, set: &str) {
         let ordinal = Ordinal::new(match dice.below(1_000) {
-            0..10 => dice.below(300),
+            0 => 65_535,
+            1..10 => dice.below(300),
             _ => dice.below(6),
         });
         let name = if dice.chance(97) { ordinal.pod_name(set) } else { format!("{set}-{}", text(dice)) };

@@ -212,7 +212,7 @@ pub(super) fn sketches(cluster: &Validated, size: u16, _: &Children) -> Objects 
         sketch(ObjectKind::PodDisruptionBudget, names.disruption_budget(), String::new(), budget),
         sketch(ObjectKind::StatefulSet, names.stateful_set(), image.clone().unwrap_or_default(), set),
     ];
-    Objects { applied, outdated: Vec::new() }
+    Objects { applied, removals: Vec::new() }
 }
 
 fn stored_sketch(manifest: &Manifest, version: u64) -> ObjectView {

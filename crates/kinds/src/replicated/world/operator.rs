@@ -53,7 +53,7 @@ impl World {
             (_, true) => plan(&observed),
             (true, false) => plan_with(&observed, sketches),
             // All objects were found to be so, and nobody touched them since.
-            (false, false) => plan_with(&observed, |_, _, _| Objects { applied: Vec::new(), outdated: Vec::new() }),
+            (false, false) => plan_with(&observed, |_, _, _| Objects { applied: Vec::new(), removals: Vec::new() }),
         };
         let mut entries = memory.entries();
         entries.cluster_uid = CLUSTER_UID.into();
@@ -109,22 +109,20 @@ impl World {
             Act::Delete { object, .. } if object.kind == ObjectKind::ControllerRevision => {
                 self.children.templates.remove(&object.name);
             }
-            Act::Delete { object, uid, resource_version } => {
+            Act::Delete { object, over } => {
                 let ordinal = Self::ordinal(&object.name);
-                let same = |meta: &windlass_core::views::Meta| meta.uid == *uid && meta.resource_version == *resource_version;
-                if self.pod(ordinal).is_some_and(|pod| same(&pod.meta)) {
+                if self.pod(ordinal).is_some_and(|pod| pod.meta.as_judged() == *over) {
                     self.delete_pod(ordinal);
                 }
             }
-            Act::SetReplicas { uid, resource_version, to, .. } => {
-                let meta = self.set().map(|set| &set.object.meta);
-                if meta.is_some_and(|meta| meta.uid == *uid && meta.resource_version == *resource_version) {
+            Act::SetReplicas { over, to, .. } => {
+                if self.set().is_some_and(|set| set.object.meta.as_judged() == *over) {
                     self.resize(*to);
                 }
             }
-            Act::Label { object, uid, labels, .. } => {
+            Act::Label { object, over, labels } => {
                 let version = self.fresh().to_string();
-                let pod = self.children.pods.get_mut(&object.name).filter(|pod| pod.meta.uid == *uid);
+                let pod = self.children.pods.get_mut(&object.name).filter(|pod| pod.meta.uid == over.uid);
                 if let Some(pod) = pod {
                     pod.meta.labels.extend(labels.clone());
                     pod.meta.resource_version = version;
@@ -143,16 +141,16 @@ impl World {
             Act::Delete { object, .. } if object.kind == ObjectKind::ControllerRevision => {
                 assert!(self.children.templates.len() > 1, "{step} although it is the only one that is kept");
             }
-            Act::Delete { object, uid, resource_version } => {
+            Act::Delete { object, over } => {
                 assert_eq!(object.kind, ObjectKind::Pod, "{step}");
-                assert!(!uid.is_empty() && !resource_version.is_empty(), "{step} has no precondition");
+                assert!(!over.uid.is_empty() && !over.resource_version.is_empty(), "{step} has no precondition");
                 let others = self.children.pods.values().filter(|pod| pod.meta.name != object.name);
                 assert!(others.into_iter().all(|pod| !pod.meta.deleting), "{step} while another pod ends");
-                self.judge_announced(step, uid);
+                self.judge_announced(step, &over.uid);
             }
-            Act::SetReplicas { uid, from, to, .. } => {
+            Act::SetReplicas { over, from, to, .. } => {
                 if to < from {
-                    self.judge_announced(step, uid);
+                    self.judge_announced(step, &over.uid);
                 }
                 for ordinal in *to..*from {
                     let server = self.database.server(ordinal);
