@@ -46,6 +46,7 @@ fn logbook_of(object: &Value) -> Value {
     let mut spec = object["spec"].clone();
     if let Some(spec) = spec.as_object_mut() {
         spec.remove("edition");
+        spec.insert("acts".into(), acts_of(&spec["acts"]));
         if let Some(claim) = spec.get_mut("claim").and_then(Value::as_object_mut) {
             claim.remove("holder");
             claim.remove("epoch");
@@ -53,6 +54,19 @@ fn logbook_of(object: &Value) -> Value {
     }
     let metadata = &object["metadata"];
     json!({ "spec": spec, "labels": metadata["labels"], "owners": metadata["ownerReferences"] })
+}
+
+/// What was done that cannot be undone, each once. A controller that was shown the past may have withdrawn what another one
+/// announced, or done it, undone it and done it again: that is on record, and is no other end.
+fn acts_of(acts: &Value) -> Value {
+    let mut done: Vec<Value> = Vec::new();
+    for act in acts.as_array().into_iter().flatten().filter(|act| act["outcome"] == "Done") {
+        let act = json!({ "act": act["act"], "target": act["target"], "uid": act["uid"], "by": act["by"] });
+        if !done.contains(&act) {
+            done.push(act);
+        }
+    }
+    done.into()
 }
 
 /// What somebody decided about an object; not what the server added.

@@ -70,7 +70,22 @@ pub fn is_judged(call: &Call) -> bool {
 /// A call in a few words.
 pub fn describe(call: &Call) -> String {
     let name = call.name.as_deref().or_else(|| call.body["metadata"]["name"].as_str()).unwrap_or_default();
-    format!("{} {} {name}", call.verb.as_str(), call.rbac_resource())
+    format!("{} {} {name}{}", call.verb.as_str(), call.rbac_resource(), details(call))
+}
+
+/// What of the body is worth to know.
+fn details(call: &Call) -> String {
+    let spec = &call.body["spec"];
+    match call.resource.as_str() {
+        "logbooks" => {
+            let intents: Vec<String> =
+                spec["intents"].as_array().into_iter().flatten().map(|it| format!("{} to {}", it["act"], it["to"])).collect();
+            let acts = spec["acts"].as_array().map_or(0, Vec::len);
+            format!(" (edition {}, {acts} acts, intents {intents:?})", spec["edition"])
+        }
+        "statefulsets" if spec["template"].is_null() && !spec.is_null() => format!(" ({} replicas)", spec["replicas"]),
+        _ => String::new(),
+    }
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
