@@ -46,6 +46,8 @@ enum Campaign {
     Leader,
     /// Seconds without an API server, on a lab.
     Outage,
+    /// An upgrade of so many clusters to a version that renders pod templates in another way, on a lab.
+    Upgrade,
     /// Random custom resources through everything that is decided about one.
     Fuzz,
     /// Random custom resources on the API server of a lab.
@@ -68,110 +70,100 @@ struct Plan {
     figures: &'static str,
     /// What else the test is told.
     also: Option<(&'static str, &'static str)>,
-    /// Whether it needs a lab with Windlass in it.
-    on_lab: bool,
+    /// What the lab has that it needs, if it needs one.
+    lab: Option<Installed>,
 }
 
-/// A campaign of the crash harness: all single perturbations of these sorts, and so many pairs of them for each scenario.
-fn harness(name: &'static str, pairs: u64) -> Plan {
-    Plan {
-        package: "windlass-engine",
-        target: &["--test", "crash"],
-        test: "every_perturbation_ends_as_if_nothing_had_happened",
-        variable: "WINDLASS_PAIRS",
-        count: pairs,
-        figures: "crash harness: ",
-        also: Some(("WINDLASS_CAMPAIGN", name)),
-        on_lab: false,
+/// Which versions of Windlass a lab has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Installed {
+    Release,
+    /// Besides the release, the image of a later version.
+    WithTheNext,
+}
+
+impl Plan {
+    /// A test of the crates without a lab.
+    fn off_lab(package: &'static str, target: &'static [&'static str], test: &'static str) -> Self {
+        Self { package, target, test, variable: "", count: 0, figures: "", also: None, lab: None }
+    }
+
+    /// A test on a lab with Windlass in it.
+    fn on_lab(target: &'static [&'static str], test: &'static str) -> Self {
+        Self { lab: Some(Installed::Release), ..Self::off_lab("windlass-e2e", target, test) }
+    }
+
+    /// How often, told by this variable, and what only the test's line of figures holds.
+    fn times(self, count: u64, variable: &'static str, figures: &'static str) -> Self {
+        Self { count, variable, figures, ..self }
+    }
+
+    /// A campaign of the crash harness: all single perturbations of these sorts, and so many pairs of them for each scenario.
+    fn harness(name: &'static str, pairs: u64) -> Self {
+        let test = "every_perturbation_ends_as_if_nothing_had_happened";
+        let plan = Self::off_lab("windlass-engine", &["--test", "crash"], test);
+        let plan = plan.times(pairs, "WINDLASS_PAIRS", "crash harness: ");
+        Self { also: Some(("WINDLASS_CAMPAIGN", name)), ..plan }
     }
 }
 
 impl Campaign {
     fn plan(self) -> Plan {
         match self {
-            Self::Scale => Plan {
-                package: "windlass-core",
-                target: &["--lib"],
-                test: "scale::simulation::",
-                variable: "WINDLASS_HISTORIES",
-                count: 5_000_000,
-                figures: " random histories, ",
-                also: None,
-                on_lab: false,
-            },
-            Self::Histories => Plan {
-                package: "windlass-kinds",
-                target: &["--lib"],
-                test: "every_history_is_safe_and_ends_at_rest",
-                variable: "WINDLASS_HISTORIES",
-                count: 1_000_000,
-                figures: " histories from seed ",
-                also: None,
-                on_lab: false,
-            },
-            Self::Edits => Plan {
-                package: "windlass-engine",
-                target: &["--test", "edits"],
-                test: "no_byte_of_the_user_is_lost",
-                variable: "WINDLASS_INTERLEAVINGS",
-                count: 50_000,
-                figures: " interleavings, ",
-                also: None,
-                on_lab: false,
-            },
-            Self::Leader => Plan {
-                package: "windlass-e2e",
-                target: &["--features", "lab", "--test", "leader"],
-                test: "a_stopped_leader_changes_nothing",
-                variable: "WINDLASS_ROUNDS",
-                count: 100,
-                figures: " rounds of a stopped leader, ",
-                also: None,
-                on_lab: true,
-            },
-            Self::Outage => Plan {
-                package: "windlass-e2e",
-                target: &["--features", "lab", "--test", "outage"],
-                test: "an_operator_survives_the_absence",
-                variable: "WINDLASS_AWAY",
-                count: 120,
-                figures: "API server away for ",
-                also: None,
-                on_lab: true,
-            },
-            Self::Crash => harness("crash", 500),
-            Self::Stale => harness("stale", 200),
-            Self::Faults => harness("faults", 500),
-            Self::Fuzz => Plan {
-                package: "windlass-kinds",
-                target: &["--lib"],
-                test: "every_document_is_accepted_or_refused_by_name_and_none_panics",
-                variable: "WINDLASS_DOCUMENTS",
-                count: 1_000_000,
-                figures: " random documents from seed ",
-                also: None,
-                on_lab: false,
-            },
-            Self::FuzzServer => Plan {
-                package: "windlass-e2e",
-                target: &["--features", "lab", "--test", "fuzz"],
-                test: "every_document_is_refused_or_told_about",
-                variable: "WINDLASS_FUZZ_DOCUMENTS",
-                count: 2_000,
-                figures: " documents on the server from seed ",
-                also: None,
-                on_lab: true,
-            },
-            Self::Claims => Plan {
-                package: "windlass-engine",
-                target: &["--test", "schedules"],
-                test: "there_are_never_two_writers_to_one_cluster",
-                variable: "WINDLASS_SCHEDULES",
-                count: 1_000,
-                figures: " schedules from seed ",
-                also: None,
-                on_lab: false,
-            },
+            Self::Scale => Plan::off_lab("windlass-core", &["--lib"], "scale::simulation::").times(
+                5_000_000,
+                "WINDLASS_HISTORIES",
+                " random histories, ",
+            ),
+            Self::Histories => Plan::off_lab("windlass-kinds", &["--lib"], "every_history_is_safe_and_ends_at_rest").times(
+                1_000_000,
+                "WINDLASS_HISTORIES",
+                " histories from seed ",
+            ),
+            Self::Edits => Plan::off_lab("windlass-engine", &["--test", "edits"], "no_byte_of_the_user_is_lost").times(
+                50_000,
+                "WINDLASS_INTERLEAVINGS",
+                " interleavings, ",
+            ),
+            Self::Crash => Plan::harness("crash", 500),
+            Self::Stale => Plan::harness("stale", 200),
+            Self::Faults => Plan::harness("faults", 500),
+            Self::Fuzz => {
+                let test = "every_document_is_accepted_or_refused_by_name_and_none_panics";
+                Plan::off_lab("windlass-kinds", &["--lib"], test).times(
+                    1_000_000,
+                    "WINDLASS_DOCUMENTS",
+                    " random documents from seed ",
+                )
+            }
+            Self::Claims => {
+                let test = "there_are_never_two_writers_to_one_cluster";
+                Plan::off_lab("windlass-engine", &["--test", "schedules"], test).times(
+                    1_000,
+                    "WINDLASS_SCHEDULES",
+                    " schedules from seed ",
+                )
+            }
+            Self::Leader => Plan::on_lab(&["--features", "lab", "--test", "leader"], "a_stopped_leader_changes_nothing").times(
+                100,
+                "WINDLASS_ROUNDS",
+                " rounds of a stopped leader, ",
+            ),
+            Self::Outage => Plan::on_lab(&["--features", "lab", "--test", "outage"], "an_operator_survives_the_absence").times(
+                120,
+                "WINDLASS_AWAY",
+                "API server away for ",
+            ),
+            Self::FuzzServer => Plan::on_lab(&["--features", "lab", "--test", "fuzz"], "every_document_is_refused_or_told")
+                .times(2_000, "WINDLASS_FUZZ_DOCUMENTS", " documents on the server from seed "),
+            Self::Upgrade => {
+                let plan = Plan::on_lab(&["--features", "lab", "--test", "upgrade"], "another_version_restarts_nothing").times(
+                    100,
+                    "WINDLASS_UPGRADE_CLUSTERS",
+                    " clusters and three real ones upgraded",
+                );
+                Plan { lab: Some(Installed::WithTheNext), ..plan }
+            }
         }
     }
 }
@@ -181,7 +173,10 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     let count = options.count.unwrap_or(plan.count);
     eprintln!("{count} rounds of {} in {}", plan.test, plan.package);
     let began = Instant::now();
-    let figures = if plan.on_lab { run_on_lab(&plan, count).await? } else { run_test(&plan, count).await? };
+    let figures = match plan.lab {
+        Some(installed) => run_on_lab(&plan, installed, count).await?,
+        None => run_test(&plan, count).await?,
+    };
     // A test that does not listen would make the short form look like the long one.
     if !figures.contains(&count.to_string()) {
         bail!("{count} rounds were asked for with {}, but the test says `{figures}`", plan.variable);
@@ -191,10 +186,13 @@ pub(crate) async fn run(options: Options) -> Result<()> {
 }
 
 /// Runs the test on a lab of its own, which is gone afterwards.
-async fn run_on_lab(plan: &Plan, count: u64) -> Result<String> {
+async fn run_on_lab(plan: &Plan, installed: Installed, count: u64) -> Result<String> {
     let (lab, progress) = (Lab::named(LAB)?, Progress::new());
     lab.up(&progress).await?;
     let played = async {
+        if installed == Installed::WithTheNext {
+            install::load(&lab, &install::build_rehearsal(&progress).await?, &progress).await?;
+        }
         let image = install::build_image(&progress).await?;
         install::load(&lab, &image, &progress).await?;
         install::install(&Cluster::of_lab(&lab), &image, &progress).await?;
@@ -209,7 +207,7 @@ async fn run_on_lab(plan: &Plan, count: u64) -> Result<String> {
 /// Runs the test, shows what it prints, and returns its line of figures.
 async fn run_test(plan: &Plan, count: u64) -> Result<String> {
     // On a lab the time goes by elsewhere.
-    let profile: &[&str] = if plan.on_lab { &[] } else { &["--release"] };
+    let profile: &[&str] = if plan.lab.is_some() { &[] } else { &["--release"] };
     let mut child = cargo::command(&["test", "--locked", "--package", plan.package])
         .args(profile)
         .args(plan.target)
