@@ -258,10 +258,13 @@ impl<'a> Pair<'a> {
         .await
     }
 
-    /// What a former leader changed, or tried to, after the take-over: writes and commands.
+    /// What a former leader changed, or tried to, after the take-over: writes and commands. Events tell, and change nothing; they go
+    /// beside the one call that a pass has under way.
     fn late(&self, former: usize, began: Mark, taken: Timestamp) -> Result<Vec<Entry>> {
         let mut entries = self.place.stage().audit().requests_of(USERS[former], began)?;
-        entries.retain(|entry| entry.received() > taken && (entry.is_write() || entry.command().is_some()));
+        entries.retain(|entry| {
+            entry.received() > taken && (entry.is_write() || entry.command().is_some()) && entry.resource() != "events"
+        });
         Ok(entries)
     }
 
