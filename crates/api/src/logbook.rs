@@ -66,6 +66,9 @@ pub struct LogbookSpec {
     /// The histories (for Galera: state UUIDs) that this cluster was ever seen to have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub histories: Vec<String>,
+    /// On which volumes each member that served keeps its data: the UIDs of its claims, or of its pod where it has none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub volumes: BTreeMap<String, String>,
     /// The acknowledged pauses, by lane.
     #[serde(default)]
     pub pause: Pauses,
@@ -287,6 +290,9 @@ pub struct Override {
     /// When it was used.
     #[schemars(with = "String")]
     pub used: Timestamp,
+    /// Whether it has had its effect: what it was about is so no more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spent: bool,
     /// What a newer release wrote here.
     #[serde(flatten)]
     #[schemars(skip)]

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::step::Over;
@@ -19,6 +20,8 @@ pub struct Meta {
     pub uid: String,
     /// `metadata.resourceVersion`
     pub resource_version: String,
+    /// `metadata.creationTimestamp`
+    pub created: Option<Timestamp>,
     /// `metadata.generation`, where the kind has one
     pub generation: Option<i64>,
     /// `metadata.labels`

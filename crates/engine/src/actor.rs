@@ -85,6 +85,8 @@ pub(crate) struct Actor<K: Kind, M> {
     pub(crate) running: Vec<K::Action>,
     /// Targets of questions that are under way.
     pub(crate) asking: Vec<String>,
+    /// The steps for which the cluster was looked at, past the caches, in the last pass.
+    pub(crate) looked: Vec<String>,
     /// What was doubted in the last pass.
     pub(crate) doubted: Option<String>,
     /// How often everything that members had answered was dropped.
@@ -119,6 +121,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             answered: BTreeMap::new(),
             running: Vec::new(),
             asking: Vec::new(),
+            looked: Vec::new(),
             doubted: None,
             outlook: 0,
             born: tokio::time::Instant::now(),

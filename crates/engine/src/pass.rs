@@ -7,18 +7,19 @@ use kube::Resource as _;
 use windlass_api::Logbook;
 use windlass_api::logbook::{Intent, LogbookSpec};
 use windlass_clients::members::Members;
-use windlass_core::bookkeeping::{self, Change, count_edition, note_pass, record_ended, unknown_intent};
+use windlass_core::bookkeeping::{self, Change, count_edition, note_pass, record_ended, speaks_of_data, unknown_intent};
 use windlass_core::claim;
-use windlass_core::gate::{Door, Gate};
+use windlass_core::gate::{Door, Gate, Parted};
 use windlass_core::kind::{Kind, Observed, Report};
 use windlass_core::lane::Lane;
 use windlass_core::memory::{Found, Memory, reprove, take_overrides};
 use windlass_core::outcome::{Outcome, next_pass};
 use windlass_core::plan::{Plan, Waiting};
-use windlass_core::step::Step;
+use windlass_core::step::{Act, Action as _, Step};
 use windlass_core::{reason, sync};
 
 use crate::actor::Actor;
+use crate::caches;
 use crate::logbook;
 use crate::status;
 use crate::tell::Told;
@@ -97,6 +98,9 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         let plan = frozen.clone().unwrap_or_else(|| K::plan(&observed));
         let gate = bookkeeping::gate::<K>(&resource, &self.running, &entries);
         let parted = gate.part(&plan);
+        if let Some(next) = self.look_first(&parted, &entries).await {
+            return next;
+        }
         note_pass(&observed, &self.shared.identity, &plan, &gate, &parted, &mut entries);
         let spec = stored.as_deref().map(|stored| &stored.spec);
         let copies = if frozen.is_none() { sync::steps(resource.meta().labels.as_ref(), spec, &children) } else { Vec::new() };
@@ -163,6 +167,27 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         take_overrides(&mut entries, observed.resource.meta().annotations.as_ref(), observed.now);
         record_ended(&announced, &self.shared.identity, &mut entries);
         entries
+    }
+
+    /// What decides which data is the cluster's rests on a look past the caches: a volume that was lost a moment ago may still be in
+    /// them. The step is taken when it is planned again from what was seen. A cluster without data has none to lose.
+    async fn look_first(&mut self, parted: &Parted<K::Action>, entries: &LogbookSpec) -> Option<Next> {
+        let decisive = |step: &&Step<K::Action>| matches!(&step.act, Act::Member(action) if action.irreversible());
+        let planned: Vec<String> = parted.go.iter().filter(decisive).map(ToString::to_string).collect();
+        let looked = std::mem::take(&mut self.looked);
+        if planned.is_empty() || planned == looked || !speaks_of_data(entries) {
+            return None;
+        }
+        match caches::refresh(&self.shared.calls, &self.shared.caches, &self.key).await {
+            Ok(()) => {
+                self.looked = planned;
+                Some(Next::new("Looked", Duration::ZERO))
+            }
+            Err(error) => {
+                tracing::warn!(cluster = %self.key, %error, "the cluster cannot be looked at, {} waits", planned.join(", "));
+                Some(Next::new("Retry", SOON))
+            }
+        }
     }
 
     /// Takes the claim, where this process does not hold it. One that another process of this release and version left is taken

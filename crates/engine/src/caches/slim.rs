@@ -38,6 +38,7 @@ fn slim(metadata: ObjectMeta) -> Meta {
         name: metadata.name.unwrap_or_default(),
         uid: metadata.uid.unwrap_or_default(),
         resource_version: metadata.resource_version.unwrap_or_default(),
+        created: metadata.creation_timestamp.map(|time| time.0),
         generation: metadata.generation,
         labels: metadata.labels.unwrap_or_default(),
         annotations: metadata.annotations.unwrap_or_default(),

@@ -123,6 +123,14 @@ impl<W: World> Scene<'_, W> {
         let newest = resource["status"]["observedGeneration"] == resource["metadata"]["generation"];
         newest && conditions.into_iter().flatten().any(|it| holds(&it))
     }
+
+    /// What a condition of the custom resource says while it is true, whatever was observed.
+    pub fn message(&self, condition: &str) -> Option<String> {
+        let resource = self.resource()?;
+        let conditions = resource["status"]["conditions"].as_array()?;
+        let told = conditions.iter().find(|it| it["type"] == condition && it["status"] == "True")?;
+        told["message"].as_str().map(str::to_owned)
+    }
 }
 
 /// The plural resource of a kind.

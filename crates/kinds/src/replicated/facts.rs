@@ -15,6 +15,8 @@ const SECONDARY: i32 = 0;
 const STOPPED: i32 = 7;
 /// The exit code of a running primary.
 const PRIMARY: i32 = 8;
+/// The exit code of a member that runs and lost its peers.
+const STRANDED: i32 = 9;
 /// The exit code of a member that is on its way: starting, joining.
 const STARTING: i32 = 190;
 
@@ -27,6 +29,8 @@ pub enum Role {
     Secondary,
     /// It does not run.
     Stopped,
+    /// It runs, but lost too many peers at once: it serves nobody, and cannot go on by itself.
+    Stranded,
     /// It starts or joins.
     Starting,
     /// The hook reported a failure.
@@ -71,6 +75,8 @@ pub struct Dated<T> {
     pub answer: Answer<T>,
     /// When.
     pub at: Timestamp,
+    /// Since when it was always the same.
+    pub since: Timestamp,
     /// How often in a row it was unknown.
     pub misses: u32,
 }
@@ -187,12 +193,13 @@ impl Facts {
     }
 }
 
-fn dated<T>(answer: Answer<T>, at: Timestamp, before: Option<&Dated<T>>) -> Dated<T> {
+fn dated<T: PartialEq>(answer: Answer<T>, at: Timestamp, before: Option<&Dated<T>>) -> Dated<T> {
+    let since = before.filter(|before| before.answer == answer).map_or(at, |before| before.since);
     let misses = match answer {
         Answer::Known(_) => 0,
         Answer::Unknown { .. } => before.map_or(0, |before| before.misses) + 1,
     };
-    Dated { answer, at, misses }
+    Dated { answer, at, since, misses }
 }
 
 fn unknown<T>(end: ExecEnd) -> Answer<T> {
@@ -209,6 +216,7 @@ fn role(end: ExecEnd) -> Answer<Role> {
         ExecEnd::Exited { code: PRIMARY, .. } => Answer::Known(Role::Primary),
         ExecEnd::Exited { code: SECONDARY, .. } => Answer::Known(Role::Secondary),
         ExecEnd::Exited { code: STOPPED, .. } => Answer::Known(Role::Stopped),
+        ExecEnd::Exited { code: STRANDED, .. } => Answer::Known(Role::Stranded),
         ExecEnd::Exited { code: STARTING, .. } => Answer::Known(Role::Starting),
         ExecEnd::Exited { code, errors, .. } => Answer::Known(Role::Failed { code, said: errors }),
         end => unknown(end),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::Container;
+use k8s_openapi::api::core::v1::{Container, PersistentVolumeClaim};
 use serde_json::{Value, json};
 use windlass_api::ReplicatedStatefulSet;
 use windlass_api::logbook::LogbookSpec;
@@ -40,7 +40,13 @@ pub(super) const PRIMARY: i32 = 8;
 pub(super) const SECONDARY: i32 = 0;
 pub(super) const STOPPED: i32 = 7;
 pub(super) const STARTING: i32 = 190;
+pub(super) const STRANDED: i32 = 9;
 pub(super) const FAILED: i32 = 1;
+
+/// What each member's own volume is made from.
+pub(super) fn claim_template() -> PersistentVolumeClaim {
+    serde_json::from_value(json!({ "metadata": { "name": "data" }, "spec": {} })).unwrap()
+}
 
 pub(super) fn command(program: &str) -> Command {
     Command { timeout: None, command: vec![format!("/hooks/{program}")] }
@@ -245,6 +251,11 @@ impl Fixture {
     }
 
     /// What the plan waits for: reason, whether a person is needed, message.
+    /// The steps, without those that only follow a role with its label.
+    pub(super) fn moves(&self) -> Vec<String> {
+        self.steps().into_iter().filter(|step| !step.starts_with("label")).collect()
+    }
+
     pub(super) fn waiting(&self) -> Vec<(&'static str, bool, String)> {
         self.plan().waiting.into_iter().map(|it| (it.reason.as_str(), it.stalled, it.message)).collect()
     }

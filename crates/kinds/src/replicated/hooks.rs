@@ -70,6 +70,8 @@ pub enum Deed {
     Secondary,
     /// Stops a member.
     Stop,
+    /// Makes a member that runs and lost its peers the first one of a cluster again.
+    Promote,
 }
 
 /// A hook that changes something.
@@ -91,8 +93,8 @@ impl Action for HookRun {
     }
 
     fn irreversible(&self) -> bool {
-        // A seed makes a new history; nothing else that a hook does cannot be undone by another hook.
-        self.deed == Deed::Seed
+        // Both decide which data is the cluster's; nothing else that a hook does cannot be undone by another hook.
+        matches!(self.deed, Deed::Seed | Deed::Promote)
     }
 
     fn name(&self) -> &'static str {
@@ -107,6 +109,7 @@ impl Display for HookRun {
             Deed::Primary => "start as primary",
             Deed::Secondary => "start as secondary",
             Deed::Stop => "stop",
+            Deed::Promote => "promote in place",
         };
         write!(f, "{verb} {}", self.exec.pod)
     }

@@ -1,6 +1,7 @@
 //! `ReplicatedStatefulSet`: any replicated application through hooks; Galera first.
 
 mod build;
+mod clustering;
 mod duration;
 pub mod facts;
 pub mod hooks;
@@ -11,6 +12,7 @@ mod remember;
 mod seed;
 mod status;
 mod validate;
+mod volumes;
 
 #[cfg(test)]
 mod announce_tests;
@@ -52,7 +54,7 @@ impl Kind for Replicated {
     type Facts = Facts;
 
     const NAME: &'static str = "rss";
-    const INTENTS: &'static [&'static str] = &["Seed"];
+    const INTENTS: &'static [&'static str] = &["Seed", "Promote"];
 
     fn stored_status(resource: &ReplicatedStatefulSet) -> Option<&ReplicatedStatefulSetStatus> {
         resource.status.as_ref()

@@ -1,13 +1,12 @@
-//! What to do next: objects first, then size, then members, then replacing outdated pods.
+//! What to do next: objects first, then size, then members (see `clustering`), then replacing outdated pods.
 //!
 //! Each part is planned on its own, so that one which waits does not stop another.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::num::NonZeroU16;
 
 use windlass_core::conditions::Reason;
 use windlass_core::kind::Observed;
-use windlass_core::labels;
 use windlass_core::likeness::already_so;
 use windlass_core::memory::ways_out;
 use windlass_core::ordinals::{Layout, Ordinal};
@@ -20,9 +19,8 @@ use super::Replicated;
 use super::build::{self, Objects};
 use super::facts::{Position, Role};
 use super::hooks::{Deed, HookRun};
-use super::members::{Member, Members};
-use super::probes;
-use super::seed;
+use super::members::Members;
+use super::remember::{below_restore, is_below_restore};
 use super::validate::{Understood, Validated, understand};
 
 const REVISION: &str = "controller-revision-hash";
@@ -74,19 +72,20 @@ pub(super) fn plan_with(
     planner.plan
 }
 
-struct Planner<'a, 'b> {
-    observed: &'b Observed<'a, Replicated>,
-    cluster: &'b Validated,
-    members: Members<'a>,
-    plan: Plan<HookRun>,
+/// A plan in the making.
+pub(super) struct Planner<'a, 'b> {
+    pub(super) observed: &'b Observed<'a, Replicated>,
+    pub(super) cluster: &'b Validated,
+    pub(super) members: Members<'a>,
+    pub(super) plan: Plan<HookRun>,
 }
 
 impl Planner<'_, '_> {
-    fn wait(&mut self, reason: Reason, message: impl Into<String>, stalled: bool) {
+    pub(super) fn wait(&mut self, reason: Reason, message: impl Into<String>, stalled: bool) {
         self.plan.waiting.push(Waiting { reason, message: message.into(), stalled });
     }
 
-    fn step(&mut self, act: Act<HookRun>, why: impl Into<String>) {
+    pub(super) fn step(&mut self, act: Act<HookRun>, why: impl Into<String>) {
         self.plan.steps.push(Step::new(act, why));
     }
 
@@ -157,12 +156,8 @@ impl Planner<'_, '_> {
         };
         let desired = self.cluster.replicas;
         let restore = self.observed.memory.entries().counts.restore;
-        if set.replicas == 0 && desired > 0 && desired < restore {
-            let message = format!(
-                "spec.replicas is {desired}, but {restore} members held data when the cluster was stopped; \
-                 set it to {restore} or more, so that the newest data is among them"
-            );
-            self.wait(reason::BELOW_RESTORE, message, true);
+        if is_below_restore(&self.members, self.cluster, restore) {
+            self.wait(reason::BELOW_RESTORE, below_restore(desired, restore), true);
             return Scale::default();
         }
         let view = self.scale_view(set.replicas, proven);
@@ -209,7 +204,7 @@ impl Planner<'_, '_> {
     /// Members that should have volumes and have none hold nothing: they were never there. A set that somebody made too large by
     /// hand is full of them.
     fn never_there(&self) -> impl Fn(Ordinal) -> bool + use<> {
-        let has_volumes = self.cluster.spec.pod.volume_claim_templates.iter().flatten().next().is_some();
+        let has_volumes = self.cluster.has_claims();
         let set = self.cluster.names.stateful_set();
         let claims = self.observed.children.claims.keys();
         // The name of a claim is that of its template, and that of the pod.
@@ -227,119 +222,6 @@ impl Planner<'_, '_> {
             scale_out_parallelism: NonZeroU16::MAX,
             guard: Guard::Open,
         }
-    }
-
-    /// The label by which the client Service finds members that serve.
-    fn labels(&mut self, scale: &Scale) {
-        for member in self.members.all.clone() {
-            let Some(pod) = member.pod.filter(|pod| !pod.meta.deleting) else {
-                continue;
-            };
-            let leaves = scale.start.contains(member.ordinal) || scale.keep.contains(member.ordinal);
-            // Without an answer the label stays as it is: the operator's blindness must not take a healthy member away from clients.
-            let serves = match member.role() {
-                Some(_) => member.serves() && !leaves,
-                None if leaves => false,
-                None => continue,
-            };
-            let value = serves.to_string();
-            // A member without the label serves nobody: there is nothing to take away.
-            let has = pod.meta.labels.get(labels::RSS_ACTIVE_MEMBER).map_or("false", String::as_str);
-            if has == value {
-                continue;
-            }
-            let act = Act::Label {
-                object: self.object(ObjectKind::Pod, &pod.meta.name),
-                over: pod.meta.as_judged(),
-                labels: BTreeMap::from([(labels::RSS_ACTIVE_MEMBER.to_owned(), value)]),
-            };
-            self.step(act, if serves { "the member serves" } else { "the member does not serve" });
-        }
-    }
-
-    fn members(&mut self, scale: &Scale, proven: bool) {
-        for ordinal in scale.start.iter() {
-            let run = self
-                .member(ordinal)
-                .and_then(|member| member.run(self.cluster, Deed::Stop, self.members.peers(self.cluster, ordinal)));
-            if let Some(run) = run {
-                self.hook(run, "the member leaves the cluster");
-            }
-        }
-        if self.members.primaries().next().is_some() {
-            self.join(scale);
-        } else if self.members.size() > 0 && self.cluster.replicas > 0 {
-            self.seed(proven);
-        }
-        for member in self.members.all.clone() {
-            if let Some(Role::Failed { .. }) = member.role() {
-                let message = format!("{}; mend it, or delete its pod to start it anew", member.described());
-                self.wait(reason::MEMBER_FAILED, message, true);
-            }
-        }
-    }
-
-    fn join(&mut self, scale: &Scale) {
-        let wanted = self.cluster.replicas.min(self.members.size());
-        let primaries = self.members.primaries().count();
-        let is_joining = |member: &Member<'_>| {
-            member.role() == Some(&Role::Starting) || member.running.is_some_and(|run| run.deed != Deed::Stop)
-        };
-        // Each primary can hand its data to one member at a time.
-        let mut places = primaries.saturating_sub(self.members.all.iter().filter(|member| is_joining(member)).count());
-        let mut leading = primaries
-            + self.members.all.iter().filter(|member| member.running.is_some_and(|run| run.deed == Deed::Primary)).count();
-        for member in self.members.all.clone() {
-            if member.ordinal.get() >= wanted || member.running.is_some() || member.role() != Some(&Role::Stopped) {
-                continue;
-            }
-            if scale.keep.contains(member.ordinal) || places == 0 || !self.may_try(&member) {
-                self.wait(reason::STARTING, format!("member {} waits to be started", member.ordinal), false);
-                continue;
-            }
-            let deed = if leading < usize::from(self.cluster.primaries) { Deed::Primary } else { Deed::Secondary };
-            if let Some(run) = member.run(self.cluster, deed, self.members.peers(self.cluster, member.ordinal)) {
-                places -= 1;
-                leading += usize::from(deed == Deed::Primary);
-                self.hook(run, "the member is stopped and the cluster runs");
-            }
-        }
-    }
-
-    fn seed(&mut self, proven: bool) {
-        let remembered = self.observed.memory.entries();
-        if self.members.all.iter().any(|member| member.running.is_some()) || !proven {
-            return;
-        }
-        let ordinal = match seed::choose(&self.members, &remembered) {
-            Ok(ordinal) => ordinal,
-            Err(undecided) => return self.wait(reason::SEED_UNDECIDED, undecided.message, undecided.stalled),
-        };
-        let Some(member) = self.member(ordinal) else { return };
-        let pods: BTreeSet<&str> = self.members.all.iter().filter_map(|it| it.pod.map(|pod| pod.meta.uid.as_str())).collect();
-        // A seed that was announced may still run in its pod, and ends with it at the latest. Until then no other member may be tried;
-        // the same one may, once it says that it is stopped: its hook refuses to run twice.
-        let announced = remembered.intents.iter().find(|intent| intent.act == "Seed" && pods.contains(intent.uid.as_str()));
-        if let Some(intent) = announced
-            && Some(intent.uid.as_str()) != member.pod.map(|pod| pod.meta.uid.as_str())
-        {
-            let message = format!(
-                "{} was to be the seed, and whether that still runs is unknown; delete that pod to let another be the seed",
-                intent.target
-            );
-            return self.wait(reason::SEED_UNDECIDED, message, true);
-        }
-        if !self.may_try(&member) {
-            return self.wait(reason::STARTING, format!("the seed {} is tried again soon", member.described()), false);
-        }
-        if let Some(run) = member.run(self.cluster, Deed::Seed, Vec::new()) {
-            self.hook(run, "no member is a primary, and this one has all the data there is");
-        }
-    }
-
-    /// A hook that failed is tried again later and later.
-    fn may_try(&self, member: &Member<'_>) -> bool {
-        member.failure().is_none_or(|failure| probes::due_at(failure.at, probes::backoff(failure.count)) <= self.observed.now)
     }
 
     /// Replaces one outdated pod, the highest first, and only while all members serve and are ready.
@@ -370,15 +252,7 @@ impl Planner<'_, '_> {
         }
     }
 
-    fn hook(&mut self, run: HookRun, why: &str) {
-        self.step(Act::Member(run), why);
-    }
-
-    fn member(&self, ordinal: Ordinal) -> Option<Member<'_>> {
-        self.members.all.iter().find(|member| member.ordinal == ordinal).copied()
-    }
-
-    fn object(&self, kind: ObjectKind, name: &str) -> ObjectRef {
+    pub(super) fn object(&self, kind: ObjectKind, name: &str) -> ObjectRef {
         ObjectRef { kind, namespace: self.cluster.namespace.clone(), name: name.to_owned() }
     }
 }

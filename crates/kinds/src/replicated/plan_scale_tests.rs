@@ -5,9 +5,8 @@ use windlass_core::views::ClaimView;
 use super::super::fixtures::*;
 use super::super::hooks::Deed;
 
-/// The steps, without those that only follow a role with its label.
 fn moves(fixture: &Fixture) -> Vec<String> {
-    fixture.steps().into_iter().filter(|step| !step.starts_with("label")).collect()
+    fixture.moves()
 }
 
 #[rstest]
@@ -41,8 +40,7 @@ fn too_large(replicas: u16, volumes: bool) -> Fixture {
     let mut fixture = Fixture::serving(3);
     fixture.set().replicas = replicas;
     if volumes {
-        let template = serde_json::json!({ "metadata": { "name": "data" }, "spec": {} });
-        fixture.resource.spec.pod.volume_claim_templates = Some(vec![serde_json::from_value(template).unwrap()]);
+        fixture.resource.spec.pod.volume_claim_templates = Some(vec![claim_template()]);
         for ordinal in 0..4 {
             fixture.children.claims.insert(format!("data-rss-orders-{ordinal}"), ClaimView::default());
         }

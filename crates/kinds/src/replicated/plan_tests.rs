@@ -3,6 +3,7 @@ use windlass_core::step::ObjectKind;
 use windlass_core::views::{Children, Compact};
 
 use super::super::build;
+use super::super::facts::Of;
 use super::super::fixtures::*;
 use super::super::hooks::Deed;
 
@@ -222,10 +223,41 @@ fn a_hook_that_failed_is_tried_again_later() {
 
 #[test]
 fn a_failed_member_is_told_with_what_to_do() {
-    let fixture = Fixture::serving(3).role(1, FAILED);
+    let mut fixture = Fixture::serving(3).role(1, FAILED);
+    let label = "label Pod rss-orders-1 rss-active-member=false";
+    assert_eq!(fixture.steps(), steps(&[label]), "it may have been the hook's own failure");
+    fixture = fixture.later(25);
+    assert_eq!(fixture.steps(), steps(&[label, "stop rss-orders-1"]));
+    for _ in 0..3 {
+        fixture = fixture.learns(1, Of::Deed(Deed::Stop), exited(1, "")).role(1, FAILED).later(60);
+    }
+    assert_eq!(fixture.steps(), steps(&[label]));
     let (stalled, message) = fixture.said("MemberFailed").unwrap();
     assert!(stalled && message.contains("member 1") && message.contains("delete its pod"), "{message}");
-    assert_eq!(fixture.steps(), steps(&["label Pod rss-orders-1 rss-active-member=false"]));
+    // What it holds is on a volume: another pod can have it.
+    fixture.resource.spec.pod.volume_claim_templates = Some(vec![claim_template()]);
+    assert!(fixture.moves().contains(&"delete Pod rss-orders-1".to_owned()), "{:?}", fixture.plan());
+}
+
+#[test]
+fn a_member_that_lost_its_peers_is_stopped_while_the_others_go_on() {
+    let fixture = Fixture::serving(3).active(1, "false").role(1, STRANDED);
+    assert!(fixture.steps().is_empty(), "the network may heal by itself");
+    assert_eq!(fixture.later(25).steps(), steps(&["stop rss-orders-1"]));
+}
+
+#[rstest]
+#[case::one_more(2, &[PRIMARY, SECONDARY, SECONDARY], &["start as primary rss-orders-1"])]
+#[case::one_less(1, &[PRIMARY, PRIMARY, SECONDARY], &["stop rss-orders-1"])]
+#[case::two_less_one_at_a_time(1, &[PRIMARY, PRIMARY, PRIMARY], &["stop rss-orders-2"])]
+#[case::as_asked(2, &[PRIMARY, PRIMARY, SECONDARY], &[])]
+#[case::not_while_one_is_down(1, &[PRIMARY, PRIMARY, STARTING], &[])]
+fn as_many_are_primaries_as_are_asked_for(#[case] primaries: u16, #[case] roles: &[i32], #[case] expected: &[&str]) {
+    let mut fixture = Fixture::serving(3);
+    fixture.resource.spec.primaries = Some(primaries);
+    fixture.resource.spec.pod.commands.secondary = Some(command("secondary"));
+    let fixture = roles.iter().zip(0..).fold(fixture, |fixture, (role, ordinal)| fixture.role(ordinal, *role));
+    assert_eq!(fixture.moves(), expected);
 }
 
 #[rstest]

@@ -73,7 +73,7 @@ fn questions(observed: &Observed<'_, Replicated>, cluster: &Validated, members: 
         let flipped = member.pod.is_some_and(|pod| pod.ready) != member.serves();
         let at = when(role, if flipped { UNSETTLED.min(pace) } else { pace });
         questions.extend(ask(member, cluster, About::Status).map(|question| (at, question)));
-        let stopped = leaderless && member.role() == Some(&Role::Stopped);
+        let stopped = leaderless && matches!(member.role(), Some(Role::Stopped | Role::Stranded));
         let tells = history_wanted && member.role() == Some(&Role::Primary);
         if stopped || tells {
             let position = facts.and_then(|facts| facts.position.as_ref());

@@ -1,14 +1,15 @@
 //! What observation adds to the memory of a cluster.
 
 use strum::IntoEnumIterator as _;
-use windlass_api::logbook::LogbookSpec;
+use windlass_api::logbook::{LogbookSpec, Override};
 use windlass_core::kind::Observed;
 use windlass_core::memory::Entry;
 
 use super::Replicated;
 use super::facts::Position;
 use super::members::{Member, Members};
-use super::validate::validate;
+use super::validate::{Validated, validate};
+use super::volumes;
 
 /// The set is settled at its desired size and every member serves: then all that was remembered shows in them.
 pub(super) fn proven(observed: &Observed<'_, Replicated>) -> Vec<Entry> {
@@ -42,10 +43,41 @@ pub(super) fn remember(observed: &Observed<'_, Replicated>, logbook: &mut Logboo
     let data = counts.restore > 0 || !logbook.histories.is_empty() || members.primaries().next().is_some();
     // Every member that was ever part of the set may hold data, until the set was made smaller on purpose and all that remain serve.
     counts.restore = if settled(&members, cluster.replicas) { size } else { counts.restore.max(if data { size } else { 0 }) };
+    volumes::remember(observed.children, &cluster, &members, settled(&members, cluster.replicas), logbook);
     // A seed that succeeded shows in a primary; one whose pod is gone ended with it.
     if members.primaries().next().is_some() {
-        logbook.intents.retain(|intent| intent.act != "Seed");
+        logbook.intents.retain(|intent| !matches!(intent.act.as_str(), "Seed" | "Promote"));
+    } else if observed.memory.lost().is_none() {
+        volumes::give_up(observed.resource, observed.children, &cluster, &members, logbook, observed.now);
+        accept_restore(observed, &cluster, &members, logbook);
     }
+}
+
+/// The seed's one exception: a user who changes `status.restoreReplicas` while that very number blocks the cluster is obeyed, within
+/// what was ever observed. That it was changed shows in the rest of the status, which is ours and names the number that blocks.
+fn accept_restore(observed: &Observed<'_, Replicated>, cluster: &Validated, members: &Members<'_>, logbook: &mut LogbookSpec) {
+    let Some(status) = &observed.resource.status else { return };
+    let (told, restore) = (status.restore_replicas, logbook.counts.restore);
+    let blocked = is_below_restore(members, cluster, restore) && status.reason == below_restore(cluster.replicas, restore);
+    if blocked && told != restore && (1..=logbook.counts.largest).contains(&told) {
+        logbook.counts.restore = told;
+        let (entry, value) = ("restoreReplicas".to_owned(), told.to_string());
+        let uid = observed.resource.metadata.uid.clone().unwrap_or_default();
+        logbook.overrides.push(Override { entry, value, uid, used: observed.now, spent: true, ..Override::default() });
+    }
+}
+
+/// Whether the cluster was stopped with more members than are asked for now.
+pub(super) fn is_below_restore(members: &Members<'_>, cluster: &Validated, restore: u16) -> bool {
+    members.set.is_some_and(|set| set.replicas == 0) && cluster.replicas > 0 && cluster.replicas < restore
+}
+
+/// How that is told.
+pub(super) fn below_restore(replicas: u16, restore: u16) -> String {
+    format!(
+        "spec.replicas is {replicas}, but {restore} members held data when the cluster was stopped; set it to {restore} or more, so that \
+         the newest data is among them; if you know that {replicas} are enough, set status.restoreReplicas to {replicas}"
+    )
 }
 
 #[cfg(test)]

@@ -101,3 +101,40 @@ fn an_invalid_spec_changes_nothing() {
 fn memory_is_proven_by_all_members(#[case] fixture: Fixture, #[case] proven: bool) {
     assert_eq!(!super::proven(&fixture.observed()).is_empty(), proven);
 }
+
+/// A cluster of five that was stopped, of which three are asked for; the status is our own, but for this number.
+fn below_restore_with(told: u16) -> Fixture {
+    let mut fixture = Fixture::new(3).logbook(|logbook| {
+        logbook.counts.restore = 5;
+        logbook.counts.largest = 7;
+    });
+    fixture.store(0);
+    let mut status = fixture.open_status();
+    assert_eq!(status.restore_replicas, 5);
+    status.restore_replicas = told;
+    fixture.resource.status = Some(status);
+    fixture
+}
+
+#[rstest]
+#[case::smaller(3, 3)]
+#[case::larger(7, 7)]
+#[case::the_same(5, 5)]
+#[case::none(0, 5)]
+#[case::more_than_ever_were(8, 5)]
+fn a_user_may_say_how_many_are_enough_while_that_blocks(#[case] told: u16, #[case] restore: u16) {
+    let logbook = remembered(&below_restore_with(told));
+    assert_eq!(logbook.counts.restore, restore);
+    assert_eq!(logbook.overrides.len(), usize::from(restore != 5), "it is on record");
+}
+
+#[rstest]
+#[case::the_rest_of_the_status_is_not_ours(|it: &mut Fixture| it.resource.status.as_mut().unwrap().reason = "junk".into())]
+#[case::nothing_blocks(|it: &mut Fixture| it.resource.spec.replicas = Some(5))]
+#[case::it_is_stopped(|it: &mut Fixture| it.resource.spec.replicas = Some(0))]
+#[case::it_runs(|it: &mut Fixture| it.set().replicas = 5)]
+fn at_any_other_time_it_is_not_obeyed(#[case] change: fn(&mut Fixture)) {
+    let mut fixture = below_restore_with(3);
+    change(&mut fixture);
+    assert_eq!(remembered(&fixture).counts.restore, 5);
+}

@@ -1,14 +1,99 @@
 use rstest::rstest;
-use windlass_api::logbook::Intent;
+use windlass_api::logbook::{Intent, Override};
+use windlass_core::views::{ClaimView, Meta};
 
 use super::super::facts::{Fact, Of};
 use super::super::fixtures::*;
 use super::super::hooks::{About, Deed};
 use super::*;
 
+fn choice(fixture: &Fixture) -> Result<Choice, Undecided> {
+    let (remembered, cluster) = (fixture.memory.entries(), fixture.validated());
+    let volume = |member: &Member<'_>| Volume::of(&fixture.children, &cluster, &remembered, member);
+    fixture.members(|members| choose(&cluster, members, &remembered, volume))
+}
+
 fn chosen(fixture: &Fixture) -> Result<u16, Undecided> {
-    let remembered = fixture.memory.entries();
-    fixture.members(|members| choose(members, &remembered).map(Ordinal::get))
+    choice(fixture).map(|choice| match choice {
+        Choice::Seed(ordinal) => ordinal.get(),
+        other => panic!("{other:?}"),
+    })
+}
+
+/// One of three runs without its peers; the others are stopped at these sequences.
+fn stranded(survivor: u64, others: [u64; 2], promotes: bool) -> Fixture {
+    let mut fixture = holding(&[Some(0), Some(others[0]), Some(others[1])]).role(0, STRANDED);
+    fixture.resource.spec.pod.commands.promote = promotes.then(|| command("promote"));
+    fixture.holds(0, &position(HISTORY, survivor))
+}
+
+#[rstest]
+#[case::all_are_equal(9, [9, 9], true, Choice::Promote(Ordinal::new(0)))]
+#[case::the_others_are_behind(9, [8, 3], true, Choice::Promote(Ordinal::new(0)))]
+#[case::another_went_on(9, [10, 3], true, Choice::Stop(vec![Ordinal::new(0)]))]
+#[case::no_hook(9, [8, 3], false, Choice::Stop(vec![Ordinal::new(0)]))]
+fn a_survivor_is_promoted_when_the_others_are_proven_behind(
+    #[case] survivor: u64,
+    #[case] others: [u64; 2],
+    #[case] promotes: bool,
+    #[case] expected: Choice,
+) {
+    assert_eq!(choice(&stranded(survivor, others, promotes)), Ok(expected));
+}
+
+#[rstest]
+#[case::another_is_silent(|it: Fixture| it.silent(1))]
+#[case::another_is_not_asked(|it: Fixture| { let mut it = it; it.pod(2).process = Some("another".into()); it })]
+#[case::it_says_no_position(|it: Fixture| it.holds(0, "?"))]
+#[case::another_history(|it: Fixture| it.holds(2, &position("b", 1)))]
+fn else_it_is_not(#[case] change: fn(Fixture) -> Fixture) {
+    assert!(choice(&change(stranded(9, [8, 8], true))).is_err());
+}
+
+#[test]
+fn two_survivors_are_stopped_to_be_weighed() {
+    let fixture = stranded(9, [8, 8], true).role(1, STRANDED).holds(1, &position(HISTORY, 9));
+    assert_eq!(choice(&fixture), Ok(Choice::Stop(vec![Ordinal::new(0), Ordinal::new(1)])));
+}
+
+/// Three stopped members on volumes, of which the last one lost its volume.
+fn volume_lost(held: &str) -> Fixture {
+    let mut fixture = holding(&[Some(3), Some(4), Some(5)]).holds(2, held);
+    fixture.resource.spec.pod.volume_claim_templates = Some(vec![claim_template()]);
+    for (ordinal, uid) in [(0, "a"), (1, "b"), (2, "new")] {
+        let meta = Meta { uid: uid.into(), ..Meta::default() };
+        fixture.children.claims.insert(format!("data-{SET}-{ordinal}"), ClaimView { meta });
+    }
+    fixture.logbook(|logbook| {
+        logbook.volumes = [("rss-orders-0", "a"), ("rss-orders-1", "b"), ("rss-orders-2", "old")]
+            .map(|(pod, uid)| (pod.to_owned(), uid.to_owned()))
+            .into();
+    })
+}
+
+fn given_up(fixture: Fixture, uid: &str, spent: bool) -> Fixture {
+    let (entry, value, uid) = ("member-2".to_owned(), "lost".to_owned(), uid.to_owned());
+    fixture.logbook(|logbook| logbook.overrides.push(Override { entry, value, uid, spent, ..Override::default() }))
+}
+
+#[rstest]
+#[case::it_is_empty(NO_DATA.to_owned())]
+#[case::it_holds_something_older(position(HISTORY, 2))]
+fn a_lost_volume_blocks_until_the_user_gives_it_up(#[case] held: String) {
+    let undecided = chosen(&volume_lost(&held)).unwrap_err();
+    let way_out = "windlass.dev/override.member-2=lost@old";
+    assert!(undecided.stalled && undecided.message.contains(way_out), "{}", undecided.message);
+    assert!(chosen(&given_up(volume_lost(&held), "another", false)).is_err(), "bound to the volume");
+    assert!(chosen(&given_up(volume_lost(&held), "old", true)).is_err(), "spent");
+    assert_eq!(chosen(&given_up(volume_lost(&held), "old", false)), Ok(1));
+}
+
+#[test]
+fn a_member_that_was_given_up_is_not_waited_for_but_heard_when_it_answers() {
+    let silent = volume_lost(NO_DATA).silent(2);
+    assert_eq!(chosen(&given_up(silent, "old", false)), Ok(1));
+    let back = given_up(volume_lost(&position(HISTORY, 9)), "old", false);
+    assert_eq!(chosen(&back), Ok(2));
 }
 
 /// Stopped members that hold this; `None` is a member without data.

@@ -189,13 +189,25 @@ impl Validated {
             Deed::Primary => &commands.primary,
             Deed::Secondary => commands.secondary.as_ref().unwrap_or(&commands.primary),
             Deed::Stop => &commands.stop,
+            // Never planned without the hook; a primary refuses to start a server that runs.
+            Deed::Promote => commands.promote.as_ref().unwrap_or(&commands.primary),
         };
         (command, timeout(command, DEFAULT_TIMEOUT))
+    }
+
+    /// Whether each member has volumes of its own.
+    pub fn has_claims(&self) -> bool {
+        self.spec.pod.volume_claim_templates.iter().flatten().next().is_some()
     }
 
     /// The container in which hooks run.
     pub fn hook_container(&self) -> &str {
         self.spec.pod.containers.first().map_or("", |container| container.name.as_str())
+    }
+
+    /// Whether a member that lost its peers can be promoted without a restart.
+    pub fn can_promote(&self) -> bool {
+        self.spec.pod.commands.promote.is_some()
     }
 
     /// Whether members can be secondaries at all. If not, exit code 0 of `status` means a primary.

@@ -117,6 +117,35 @@ impl Database {
         true
     }
 
+    /// A member that lost its peers goes on alone. False when it cannot.
+    pub(super) fn promote(&mut self, ordinal: u16) -> bool {
+        if !self.component().is_empty() {
+            let inside = self.component().contains(&ordinal);
+            if !inside {
+                self.wrong(format!("member {ordinal} is promoted beside a running cluster"));
+            }
+            return inside;
+        }
+        let data = self.data(ordinal);
+        if self.acknowledged.is_some() && self.acknowledged != data {
+            self.wrong(format!("the promoted {ordinal} lacks acknowledged rows: it has {data:?} of {:?}", self.acknowledged));
+        }
+        let Some(server) = self.servers.get_mut(&ordinal) else { return false };
+        server.role = Role::Primary;
+        self.configured = 1;
+        true
+    }
+
+    /// The volume of a member is gone.
+    pub(super) fn lose(&mut self, ordinal: u16) {
+        self.volumes.remove(&ordinal);
+    }
+
+    /// A person said that what is lost is lost: the newest that is left is all there is.
+    pub(super) fn accept_losses(&mut self) {
+        self.acknowledged = self.volumes.values().max_by_key(|data| data.rows).copied();
+    }
+
     /// A member leaves in order.
     pub(super) fn stop(&mut self, ordinal: u16) {
         self.servers.remove(&ordinal);

@@ -67,7 +67,7 @@ fn duration(deed: Deed) -> Duration {
     match deed {
         Deed::Seed => Duration::from_secs(3),
         Deed::Primary | Deed::Secondary => Duration::from_secs(4),
-        Deed::Stop => Duration::from_secs(2),
+        Deed::Stop | Deed::Promote => Duration::from_secs(2),
     }
 }
 
@@ -90,7 +90,10 @@ impl Inner {
                 About::Sequence => exited(0, r#"{"history":"h1","sequence":0,"safe":false,"kind":"clean"}"#),
             };
         }
-        let starts = self.hooks.iter().any(|hook| hook.pod_uid == question.exec.pod_uid && hook.deed != Deed::Stop);
+        let starts = self
+            .hooks
+            .iter()
+            .any(|hook| hook.pod_uid == question.exec.pod_uid && !matches!(hook.deed, Deed::Stop | Deed::Promote));
         let server = self.database.server(ordinal).filter(|server| server.pod_uid == question.exec.pod_uid);
         match (question.about, server) {
             (About::Status, None) if starts => exited(190, ""),
@@ -127,8 +130,11 @@ impl Inner {
         *seen = epoch;
         let (ordinal, pod_uid) = (run.exec.ordinal.get(), run.exec.pod_uid.clone());
         let up = self.database.server(ordinal).is_some();
+        let stranded = self.database.server(ordinal).is_some_and(|server| server.role == Role::WithoutQuorum);
         if run.deed == Deed::Stop {
             self.hooks.retain(|hook| hook.pod_uid != pod_uid);
+        } else if run.deed == Deed::Promote && stranded {
+            // It is for servers that run.
         } else if up || self.hooks.iter().any(|hook| hook.pod_uid == pod_uid) {
             // Hooks that start a server refuse to do it twice.
             let _gone = waiting.send(exited(i32::from(!up), ""));
@@ -146,6 +152,7 @@ impl Inner {
             }
             Deed::Primary => self.database.join(ordinal, &pod_uid, Role::Primary),
             Deed::Secondary => self.database.join(ordinal, &pod_uid, Role::Secondary),
+            Deed::Promote => self.database.promote(ordinal),
             Deed::Stop => {
                 self.database.stop(ordinal);
                 true
@@ -171,6 +178,16 @@ impl Harbour {
     /// Servers end at once, without their pods.
     pub(super) fn kill(&self, ordinals: &[u16]) {
         self.lock().database.crash(ordinals);
+    }
+
+    /// The volume of a member is gone, and what was on it.
+    pub(super) fn lose_volume(&self, ordinal: u16) {
+        self.lock().database.lose(ordinal);
+    }
+
+    /// A person said that what is lost is lost.
+    pub(super) fn accept_losses(&self) {
+        self.lock().database.accept_losses();
     }
 
     /// A row is written right now.

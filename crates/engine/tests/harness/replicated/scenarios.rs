@@ -29,7 +29,7 @@ fn cluster(replicas: u16) -> Value {
             "servicePorts": [{ "name": "main", "port": 3306 }],
             "pod": {
                 "containers": [{ "name": "app", "image": "app:1" }],
-                "commands": { "sequence": command, "status": command, "stop": command, "primary": command, "seed": command },
+                "commands": { "sequence": command, "status": command, "stop": command, "primary": command, "seed": command, "promote": command },
                 "volumeClaimTemplates": [{
                     "metadata": { "name": "data" },
                     "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } },
@@ -120,6 +120,53 @@ fn scenario(
     Scenario { name, setup, ready, script, goal, long: false }
 }
 
+/// Member 0 ends first and lacks the last rows; then the others end.
+fn crash_all(scene: &Sight<'_>) {
+    scene.world.kill(&[0]);
+    for _ in 0..3 {
+        scene.world.commit();
+    }
+    scene.world.kill(&[1, 2]);
+    scene.world.write_rows(10);
+}
+
+/// What a person types who reads that a volume is lost.
+fn ways_out(scene: &Sight<'_>) -> Option<Value> {
+    let message = scene.message("Stalled").filter(|message| message.contains("lost with its volume"))?;
+    let (key, value) = message.split_whitespace().find_map(|word| word.split_once('='))?;
+    Some(json!({ "metadata": { "annotations": { key: value } } }))
+}
+
+/// All members end, and the volume of one of those that have all rows is gone.
+fn lose_volume() -> Vec<Step<Harbour>> {
+    let lose = now(|scene| {
+        crash_all(scene);
+        scene.world.lose_volume(2);
+        vec![Wish::DeleteObject("persistentvolumeclaims", format!("data-{}", pod(2))), Wish::DeleteObject("pods", pod(2))]
+    });
+    let accept = Step::<Harbour> {
+        when: |scene| ways_out(scene).is_some(),
+        act: |scene| {
+            scene.world.accept_losses();
+            ways_out(scene).into_iter().map(Wish::Patch).collect()
+        },
+    };
+    vec![lose, accept]
+}
+
+/// The cluster is stopped, and then wanted again.
+fn stop_and_start() -> Vec<Step<Harbour>> {
+    let stop = now(|_| vec![Wish::Patch(json!({ "spec": { "replicas": 0 } }))]);
+    let start = Step::<Harbour> {
+        when: |scene| scene.server.store().list("pods").is_empty() && scene.world.serving() == 0,
+        act: |scene| {
+            scene.world.write_rows(10);
+            vec![Wish::Patch(json!({ "spec": { "replicas": 3 } }))]
+        },
+    };
+    vec![stop, start]
+}
+
 pub(super) fn all() -> Vec<Scenario<Harbour>> {
     let ask_for = |act| vec![now(act)];
     vec![
@@ -194,19 +241,28 @@ pub(super) fn all() -> Vec<Scenario<Harbour>> {
             "all-crash",
             vec![create_3()],
             three_serve,
-            // Member 0 ends first and lacks the last rows; of those that have them, one is silent for a while and one for longer.
+            // Of those that have all rows, one is silent for a while and one for longer.
             ask_for(|scene| {
-                scene.world.kill(&[0]);
-                for _ in 0..3 {
-                    scene.world.commit();
-                }
-                scene.world.kill(&[1, 2]);
+                crash_all(scene);
                 scene.world.silence(1, Duration::from_secs(12));
                 scene.world.silence(2, Duration::from_secs(20));
+                Vec::new()
+            }),
+            three_serve,
+        ),
+        scenario(
+            "stranded",
+            vec![create_3()],
+            three_serve,
+            // Two end at once: the third runs on, and serves nobody.
+            ask_for(|scene| {
+                scene.world.kill(&[1, 2]);
                 scene.world.write_rows(10);
                 Vec::new()
             }),
             three_serve,
         ),
+        scenario("volume-lost", vec![create_3()], three_serve, lose_volume(), three_serve),
+        Scenario { long: true, ..scenario("stop-and-start", vec![create_3()], three_serve, stop_and_start(), three_serve) },
     ]
 }

@@ -2,7 +2,7 @@
 //!
 //! It judges the operator: a second component, or a seed that lacks an acknowledged commit, ends the test.
 
-use super::super::fixtures::{FAILED, NO_DATA, PRIMARY, STOPPED};
+use super::super::fixtures::{NO_DATA, PRIMARY, STOPPED, STRANDED};
 
 /// What is on a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +111,32 @@ impl Database {
         }
     }
 
-    /// A copy of the data was broken off.
+    /// A member that lost its peers goes on alone. False when it cannot.
+    pub(super) fn promote(&mut self, ordinal: u16) -> bool {
+        if self.server(ordinal) != Server::WithoutQuorum {
+            return self.server(ordinal) == Server::Primary;
+        }
+        assert_eq!(self.primaries(), 0, "member {ordinal} is promoted while a primary component runs: {self:?}");
+        let node = &mut self.nodes[usize::from(ordinal)];
+        node.server = Server::Primary;
+        let data = node.data;
+        assert!(self.acknowledged.is_none() || data == self.acknowledged, "the promoted {ordinal} lacks commits: {self:?}");
+        self.configured = 1;
+        true
+    }
+
+    /// A person said that what is lost is lost: the newest that is left is all there is.
+    pub(super) fn accept_losses(&mut self) {
+        let left = self.nodes.iter().filter_map(|node| node.data);
+        self.acknowledged = left.max_by_key(|data| data.sequence);
+    }
+
+    /// Whether there was data, and nothing of it is left.
+    pub(super) fn is_void(&self) -> bool {
+        self.histories > 0 && self.nodes.iter().all(|node| node.data.is_none())
+    }
+
+    /// A copy of the data was broken off, or a volume is gone.
     pub(super) fn wipe(&mut self, ordinal: u16) {
         self.nodes[usize::from(ordinal)].data = None;
     }
@@ -121,7 +146,7 @@ impl Database {
         match self.server(ordinal) {
             Server::Down => STOPPED,
             Server::Primary => PRIMARY,
-            Server::WithoutQuorum => FAILED,
+            Server::WithoutQuorum => STRANDED,
         }
     }
 

@@ -49,15 +49,19 @@ impl World {
         }
     }
 
-    /// Passes until nothing is left to do.
-    fn come_to_rest(&mut self, replicas: u16) {
+    /// Passes until nothing is left to do. False when every volume that held data is lost: then the operator only tells.
+    fn come_to_rest(&mut self, replicas: u16) -> bool {
         let mut unchanged = 0;
         for _ in 0..ENOUGH {
             self.controllers();
             let passed = self.pass();
             self.trace(&passed);
             if self.is_at_rest(replicas) && passed.plan.is_empty() && self.hooks.is_empty() {
-                return;
+                return true;
+            }
+            if self.database.is_void() && passed.plan.waiting.iter().any(|it| it.message.contains("but the cluster held data"))
+            {
+                return false;
             }
             unchanged = if passed.plan.steps.is_empty() { unchanged + 1 } else { 0 };
             let quiet = self.hooks.is_empty() && self.running.is_empty();
@@ -100,8 +104,9 @@ fn live(seed: u64) -> u64 {
     world.troubled_times();
     let replicas = world.dice.below(super::LARGEST);
     world.calm_down(replicas);
-    world.come_to_rest(replicas);
-    world.stay_at_rest(if world.thorough { 100 } else { 2 });
+    if world.come_to_rest(replicas) {
+        world.stay_at_rest(if world.thorough { 100 } else { 2 });
+    }
     world.passes
 }
 

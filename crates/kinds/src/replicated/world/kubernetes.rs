@@ -7,7 +7,7 @@ use windlass_core::labels::DESIRED_HASH;
 use windlass_core::ordinals::Ordinal;
 use windlass_core::outcome::Outcome;
 use windlass_core::step::{Manifest, ObjectKind, ObjectRef};
-use windlass_core::views::{Children, Compact, Meta, ObjectView, PodView, StatefulSetView};
+use windlass_core::views::{Children, ClaimView, Compact, Meta, ObjectView, PodView, StatefulSetView};
 
 use super::super::build::{self, Objects};
 use super::super::fixtures::{NAMESPACE, REVISION_LABEL, SET, pod, stored};
@@ -110,7 +110,26 @@ impl World {
         }
     }
 
+    /// The volume of a member is made with its first pod, and stays.
+    pub(super) fn claim(&mut self, ordinal: u16) {
+        let uid = super::claim_uid(ordinal, self.losses.get(&ordinal).copied().unwrap_or(0));
+        let meta = Meta { uid, ..Meta::default() };
+        self.children.claims.entry(claim_name(ordinal)).or_insert(ClaimView { meta });
+    }
+
+    /// Somebody deletes a member's pod and its volume, or the disk breaks.
+    pub(super) fn lose_volume(&mut self, ordinal: u16) {
+        if self.children.claims.remove(&claim_name(ordinal)).is_none() {
+            return;
+        }
+        *self.losses.entry(ordinal).or_default() += 1;
+        self.crash(&[ordinal]);
+        self.database.wipe(ordinal);
+        self.children.pods.remove(&Ordinal::new(ordinal).pod_name(SET));
+    }
+
     fn create_pod(&mut self, ordinal: u16, revision: &str) {
+        self.claim(ordinal);
         let id = self.fresh();
         let before = pod(ordinal);
         let mut labels = before.meta.labels.clone();
@@ -190,6 +209,10 @@ impl World {
             self.after(1, Event::Reported { run, end: super::lost("the container ended") });
         }
     }
+}
+
+fn claim_name(ordinal: u16) -> String {
+    format!("data-{SET}-{ordinal}")
 }
 
 /// The objects of a cluster with only the fields that histories change.

@@ -20,7 +20,7 @@ use windlass_core::views::Children;
 use windlass_dice::Dice;
 
 use super::facts::{Fact, Facts, Of};
-use super::fixtures::{Fixture, SET, STARTING, exited};
+use super::fixtures::{Fixture, SET, STARTING, claim_template, command, exited};
 use super::hooks::{About, Deed, Exec, ExecEnd, HookRun, Question};
 use database::{Database, Server};
 
@@ -79,6 +79,8 @@ struct World {
     hooks: BTreeMap<u16, Hook>,
     events: Vec<(Timestamp, Event)>,
     ids: u64,
+    /// How often each member's volume was lost.
+    losses: BTreeMap<u16, u32>,
     /// When a member was last lost without the operator's doing.
     disturbed: Timestamp,
     // What the operator has in its memory and in its logbook.
@@ -91,6 +93,11 @@ struct World {
     /// Whether the objects are the real ones. Else they are sketches: building them is nearly all the cost of a pass.
     thorough: bool,
     passes: u64,
+}
+
+/// The UID of the nth volume of a member.
+fn claim_uid(ordinal: u16, losses: u32) -> String {
+    format!("claim-{ordinal}-{losses}")
 }
 
 fn lost(why: &str) -> ExecEnd {
@@ -108,11 +115,16 @@ impl World {
         if dice.chance(20) {
             fixture.resource.spec.pod.commands.seed = None;
         }
+        if dice.chance(50) {
+            fixture.resource.spec.pod.commands.promote = Some(command("promote"));
+        }
+        fixture.resource.spec.pod.volume_claim_templates = Some(vec![claim_template()]);
         if old {
             database.all_serve(size);
         }
         let histories = if structured { vec!["h1".to_owned()] } else { Vec::new() };
-        let logbook = old.then(|| LogbookSpec { histories, ..fixture.memory.entries() });
+        let volumes = (0..size).map(|it| (Ordinal::new(it).pod_name(SET), claim_uid(it, 0))).collect();
+        let logbook = old.then(|| LogbookSpec { histories, volumes, ..fixture.memory.entries() });
         let mut world = Self {
             dice,
             now: fixture.now,
@@ -123,6 +135,7 @@ impl World {
             hooks: BTreeMap::new(),
             events: Vec::new(),
             ids: 100,
+            losses: BTreeMap::new(),
             disturbed: fixture.now,
             facts: fixture.facts,
             logbook,
@@ -134,6 +147,7 @@ impl World {
         };
         if old {
             world.begin_with_objects(size);
+            (0..size).for_each(|ordinal| world.claim(ordinal));
         }
         world
     }
@@ -186,7 +200,7 @@ impl World {
     /// What a member would answer now.
     fn sample(&self, exec: &Exec, about: About) -> ExecEnd {
         let ordinal = exec.ordinal.get();
-        let starts = self.hooks.get(&ordinal).is_some_and(|hook| hook.deed != Deed::Stop);
+        let starts = self.hooks.get(&ordinal).is_some_and(|hook| !matches!(hook.deed, Deed::Stop | Deed::Promote));
         match about {
             _ if !self.reaches(exec) => lost("no such container"),
             About::Status if starts && self.database.server(ordinal) == Server::Down => exited(STARTING, ""),
@@ -219,6 +233,8 @@ impl World {
         }
         if run.deed == Deed::Stop {
             self.hooks.remove(&ordinal);
+        } else if run.deed == Deed::Promote && self.database.server(ordinal) == Server::WithoutQuorum {
+            // It is for servers that run.
         } else if self.hooks.contains_key(&ordinal) || up {
             // Hooks that start a server refuse to do it twice.
             let code = i32::from(!up);
@@ -253,6 +269,7 @@ impl World {
                     true
                 }
                 Deed::Primary | Deed::Secondary => self.database.join(ordinal),
+                Deed::Promote => self.database.promote(ordinal),
                 Deed::Stop => {
                     self.database.stop(ordinal);
                     true

@@ -158,10 +158,11 @@ impl World {
                 }
             }
             Act::Member(run) if run.deed == Deed::Stop => self.judge_stop(run),
-            Act::Member(run) if run.deed == Deed::Seed => {
+            Act::Member(run) if matches!(run.deed, Deed::Seed | Deed::Promote) => {
                 assert_eq!(self.database.primaries(), 0, "{step} beside a primary component");
-                let starts =
-                    |(ordinal, hook): (&u16, &super::Hook)| *ordinal != run.exec.ordinal.get() && hook.deed == Deed::Seed;
+                let starts = |(ordinal, hook): (&u16, &super::Hook)| {
+                    *ordinal != run.exec.ordinal.get() && matches!(hook.deed, Deed::Seed | Deed::Promote)
+                };
                 assert!(!self.hooks.iter().any(starts), "{step} while another seed may come up");
                 self.judge_announced(step, run.target_uid());
             }
@@ -177,7 +178,8 @@ impl World {
     /// When members leave a cluster that goes on, one that was seen as a primary stays; and it is one, unless it was lost since.
     fn judge_stop(&self, stopped: &HookRun) {
         let wanted = self.resource.spec.replicas.unwrap_or(3);
-        if wanted == 0 {
+        // A member that lost its peers serves nobody.
+        if wanted == 0 || self.seen(stopped.exec.ordinal.get(), |role| *role == Role::Stranded).is_some() {
             return;
         }
         let stays = |ordinal: &u16| *ordinal < wanted && *ordinal != stopped.exec.ordinal.get();
@@ -193,10 +195,15 @@ impl World {
 
     /// When the operator last saw this member as a primary.
     pub(super) fn seen_primary(&self, ordinal: u16) -> Option<Timestamp> {
+        // These clusters have no hook for secondaries.
+        self.seen(ordinal, |role| matches!(role, Role::Primary | Role::Secondary))
+    }
+
+    /// When the operator last saw this member so, if that is the last that it saw.
+    fn seen(&self, ordinal: u16, so: impl Fn(&Role) -> bool) -> Option<Timestamp> {
         let ordinal = Ordinal::new(ordinal);
         let pod = self.children.pods.get(&ordinal.pod_name(super::SET))?;
         let role = self.facts.of(ordinal, pod)?.role.as_ref()?;
-        // These clusters have no hook for secondaries.
-        matches!(role.answer, Answer::Known(Role::Primary | Role::Secondary)).then_some(role.at)
+        matches!(&role.answer, Answer::Known(role) if so(role)).then_some(role.at)
     }
 }

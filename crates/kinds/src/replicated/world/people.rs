@@ -6,7 +6,6 @@ use windlass_core::plan::{Plan, Waiting};
 use super::super::facts::Facts;
 use super::super::fixtures::SET;
 use super::super::hooks::HookRun;
-use super::database::Server;
 use super::{Event, LARGEST, World};
 
 impl World {
@@ -38,6 +37,10 @@ impl World {
                 for ordinal in 0..LARGEST {
                     self.delete_pod(ordinal);
                 }
+            }
+            18 if self.dice.chance(50) => {
+                let ordinal = self.dice.below(LARGEST);
+                self.lose_volume(ordinal);
             }
             18 => {
                 self.children.services.clear();
@@ -112,19 +115,22 @@ impl World {
         let restore = self.logbook.as_ref().map_or(0, |logbook| logbook.counts.restore);
         let message = &waiting.message;
         match waiting.reason.as_str() {
-            "MemberFailed" => {
-                let failed: Vec<u16> = (0..LARGEST).filter(|it| self.database.server(*it) == Server::WithoutQuorum).collect();
-                for ordinal in &failed {
-                    self.delete_pod(*ordinal);
-                }
-                !failed.is_empty()
-            }
             "ReplicasBelowRestore" => {
                 self.ask_for(restore);
                 true
             }
             "SeedUndecided" if message.contains("set spec.replicas to") => {
                 self.ask_for(restore);
+                true
+            }
+            "SeedUndecided" if message.contains("is lost with its volume") => {
+                let said: Vec<(String, String)> = message
+                    .split_whitespace()
+                    .filter_map(|word| word.split_once('='))
+                    .map(|(k, v)| (k.into(), v.into()))
+                    .collect();
+                self.resource.metadata.annotations.get_or_insert_default().extend(said);
+                self.database.accept_losses();
                 true
             }
             "SeedUndecided" if message.contains("delete that pod") => {
