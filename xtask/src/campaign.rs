@@ -95,7 +95,7 @@ impl Plan {
 
     /// How often, told by this variable, and what only the test's line of figures holds.
     fn times(self, count: u64, variable: &'static str, figures: &'static str) -> Self {
-        Self { count, variable, figures, ..self }
+        Self { variable, count, figures, ..self }
     }
 
     /// A campaign of the crash harness: all single perturbations of these sorts, and so many pairs of them for each scenario.

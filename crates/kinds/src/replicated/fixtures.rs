@@ -105,6 +105,7 @@ pub(super) fn stored(manifest: &Manifest, version: u64) -> ObjectView {
             name: manifest.object.name.clone(),
             uid: format!("uid-{}-{}", manifest.object.kind, manifest.object.name),
             resource_version: version.to_string(),
+            created: None,
             generation: has_generation.then_some(1),
             labels: manifest.labels.clone(),
             annotations: manifest.annotations.clone(),

@@ -204,6 +204,7 @@ fn meta(dice: &mut Dice, name: &str) -> Meta {
         name: name.to_owned(),
         uid: format!("uid-{name}"),
         resource_version: dice.below(1_000).to_string(),
+        created: dice.chance(50).then(|| Timestamp::from_second(i64::from(dice.below(1_000))).unwrap()),
         generation: [None, Some(1), Some(0), Some(i64::MAX), Some(-1)][dice.index(5)],
         labels: (0..dice.below(2)).map(|_| (text(dice), text(dice))).collect(),
         annotations: (0..dice.below(2)).map(|_| (text(dice), text(dice))).collect(),
