@@ -114,6 +114,9 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             // It may be another release that was first, and then what is told of the cluster is its to tell.
             return Next::new("Outrun", SOON);
         }
+        if kept.is_ok() {
+            self.tell_overrides(&resource, spec, &entries);
+        }
         let taken = if kept.is_ok() { self.take_steps(&observed, &parted).await } else { Vec::new() };
         if kept.is_ok() {
             self.copy_labels(&resource, copies).await;

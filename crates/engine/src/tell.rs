@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kube::Resource as _;
 use tokio::time::Instant;
+use windlass_api::logbook::{LogbookSpec, Override};
 use windlass_clients::members::Members;
 use windlass_core::kind::{Kind, Observed, Report};
 use windlass_core::outcome::Outcome;
@@ -77,6 +78,19 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                 }
             }
             Outcome::Done { changed: false } => {}
+        }
+    }
+
+    /// What the user overrode is told when it is on record.
+    pub(crate) fn tell_overrides(&self, resource: &K::Resource, stored: Option<&LogbookSpec>, entries: &LogbookSpec) {
+        let is_known = |used: &Override| {
+            let mut known = stored.iter().flat_map(|stored| &stored.overrides);
+            known.any(|it| (&it.entry, &it.uid, it.used) == (&used.entry, &used.uid, used.used))
+        };
+        for used in entries.overrides.iter().filter(|used| !is_known(used)) {
+            let note = format!("the user says of {}: {} (bound to {})", used.entry, used.value, used.uid);
+            tracing::warn!(cluster = %self.key, "{note}");
+            self.shared.events.normal(&resource.object_ref(&()), "OverrideTaken", note);
         }
     }
 

@@ -165,6 +165,26 @@ async fn a_lost_logbook_beside_stopped_members_seeds_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_lost_logbook_held_is_said_by_the_user_recorded_and_told() {
+    let stage = Stage::with_cluster(3).await;
+    for ordinal in 0..3 {
+        stage.crew.kill(&pod(ordinal));
+    }
+    stage.server.store().remove("logbooks", NAMESPACE, "rss-harbour");
+    stage.until("the loss is told", |stage| stage.condition("Stalled") == ("True".into(), "LogbookLost".into())).await;
+    let uid = stage.get("logbooks", "rss-harbour").unwrap()["metadata"]["uid"].as_str().unwrap().to_owned();
+    let say = |entry: &str, value: &str| (format!("windlass.dev/override.{entry}"), json!(format!("{value}@{uid}")));
+    let said: serde_json::Map<_, _> = [say("counts", "3"), say("histories", "h"), say("intents", "none")].into_iter().collect();
+    stage.patch(json!({ "metadata": { "annotations": said } })).await;
+    stage.until_ready().await;
+    assert_eq!(stage.get("logbooks", "rss-harbour").unwrap()["spec"]["overrides"].as_array().unwrap().len(), 3);
+    let events = stage.server.mutations().into_iter().filter(|call| call.resource == "events");
+    let told: Vec<String> =
+        events.filter(|call| call.body["reason"] == "OverrideTaken").map(|call| call.body["note"].to_string()).collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_logbook_is_not_proven_by_answers_from_before_the_loss() {
     let stage = Stage::with_cluster(3).await;
     let deeds = stage.crew.deeds().len();
