@@ -44,8 +44,10 @@ enum Campaign {
     Faults,
     /// Rounds in which the leader is stopped past its Lease while another one acts, on a lab.
     Leader,
-    /// Seconds without an API server, on a lab.
+    /// Seconds without an API server, on a lab, with a hundred clusters.
     Outage,
+    /// Rounds of changes while each request takes a second, on a lab.
+    Slow,
     /// Random custom resources through everything that is decided about one.
     Fuzz,
     /// Random custom resources on the API server of a lab.
@@ -86,6 +88,11 @@ fn harness(name: &'static str, pairs: u64) -> Plan {
     }
 }
 
+/// A campaign of one test on a lab.
+fn on_lab(target: &'static [&'static str], test: &'static str) -> Plan {
+    Plan { package: "windlass-e2e", target, test, variable: "", count: 0, figures: "", also: None, on_lab: true }
+}
+
 impl Campaign {
     fn plan(self) -> Plan {
         match self {
@@ -120,24 +127,23 @@ impl Campaign {
                 on_lab: false,
             },
             Self::Leader => Plan {
-                package: "windlass-e2e",
-                target: &["--features", "lab", "--test", "leader"],
-                test: "a_stopped_leader_changes_nothing",
                 variable: "WINDLASS_ROUNDS",
                 count: 100,
                 figures: " rounds of a stopped leader, ",
-                also: None,
-                on_lab: true,
+                ..on_lab(&["--features", "lab", "--test", "leader"], "a_stopped_leader_changes_nothing")
             },
             Self::Outage => Plan {
-                package: "windlass-e2e",
-                target: &["--features", "lab", "--test", "outage"],
-                test: "an_operator_survives_the_absence",
                 variable: "WINDLASS_AWAY",
                 count: 120,
                 figures: "API server away for ",
-                also: None,
-                on_lab: true,
+                also: Some(("WINDLASS_OUTAGE_CLUSTERS", "99")),
+                ..on_lab(&["--features", "lab", "--test", "outage"], "an_operator_survives_the_absence")
+            },
+            Self::Slow => Plan {
+                variable: "WINDLASS_SLOW_ROUNDS",
+                count: 20,
+                figures: " on every request: ",
+                ..on_lab(&["--features", "lab", "--test", "slow"], "an_operator_keeps_up_with_a_slow_api_server")
             },
             Self::Crash => harness("crash", 500),
             Self::Stale => harness("stale", 200),
@@ -153,14 +159,10 @@ impl Campaign {
                 on_lab: false,
             },
             Self::FuzzServer => Plan {
-                package: "windlass-e2e",
-                target: &["--features", "lab", "--test", "fuzz"],
-                test: "every_document_is_refused_or_told_about",
                 variable: "WINDLASS_FUZZ_DOCUMENTS",
                 count: 2_000,
                 figures: " documents on the server from seed ",
-                also: None,
-                on_lab: true,
+                ..on_lab(&["--features", "lab", "--test", "fuzz"], "every_document_is_refused_or_told_about")
             },
             Self::Claims => Plan {
                 package: "windlass-engine",
