@@ -54,6 +54,8 @@ enum Campaign {
     FuzzServer,
     /// Random schedules of several releases with selectors that overlap and labels that flip, on the fake API server.
     Claims,
+    /// Random schedules of two releases on the API server of a lab.
+    ClaimsServer,
 }
 
 /// How a campaign is run.
@@ -173,6 +175,15 @@ impl Campaign {
                 figures: " schedules from seed ",
                 also: None,
                 on_lab: false,
+            },
+            Self::ClaimsServer => Plan {
+                variable: "WINDLASS_LAB_SCHEDULES",
+                count: 20,
+                figures: " schedules of two releases on the lab from seed ",
+                ..on_lab(
+                    &["--features", "lab", "--test", "schedules"],
+                    "there_are_never_two_writers_to_one_cluster_on_a_real_server",
+                )
             },
         }
     }
