@@ -44,8 +44,10 @@ enum Campaign {
     Faults,
     /// Rounds in which the leader is stopped past its Lease while another one acts, on a lab.
     Leader,
-    /// Seconds without an API server, on a lab.
+    /// Seconds without an API server, on a lab, with a hundred clusters.
     Outage,
+    /// Rounds of changes while each request takes a second, on a lab.
+    Slow,
     /// An upgrade of so many clusters to a version that renders pod templates in another way, on a lab.
     Upgrade,
     /// Random custom resources through everything that is decided about one.
@@ -54,6 +56,8 @@ enum Campaign {
     FuzzServer,
     /// Random schedules of several releases with selectors that overlap and labels that flip, on the fake API server.
     Claims,
+    /// Random schedules of two releases on the API server of a lab.
+    ClaimsServer,
 }
 
 /// How a campaign is run.
@@ -149,11 +153,27 @@ impl Campaign {
                 "WINDLASS_ROUNDS",
                 " rounds of a stopped leader, ",
             ),
-            Self::Outage => Plan::on_lab(&["--features", "lab", "--test", "outage"], "an_operator_survives_the_absence").times(
-                120,
-                "WINDLASS_AWAY",
-                "API server away for ",
+            Self::Outage => {
+                let plan = Plan::on_lab(&["--features", "lab", "--test", "outage"], "an_operator_survives_the_absence").times(
+                    120,
+                    "WINDLASS_AWAY",
+                    "API server away for ",
+                );
+                Plan { also: Some(("WINDLASS_OUTAGE_CLUSTERS", "99")), ..plan }
+            }
+            Self::Slow => Plan::on_lab(&["--features", "lab", "--test", "slow"], "an_operator_keeps_up_with_a_slow").times(
+                20,
+                "WINDLASS_SLOW_ROUNDS",
+                " on every request: ",
             ),
+            Self::ClaimsServer => {
+                let test = "there_are_never_two_writers_to_one_cluster_on_a_real_server";
+                Plan::on_lab(&["--features", "lab", "--test", "schedules"], test).times(
+                    20,
+                    "WINDLASS_LAB_SCHEDULES",
+                    " schedules of two releases on the lab from seed ",
+                )
+            }
             Self::FuzzServer => Plan::on_lab(&["--features", "lab", "--test", "fuzz"], "every_document_is_refused_or_told")
                 .times(2_000, "WINDLASS_FUZZ_DOCUMENTS", " documents on the server from seed "),
             Self::Upgrade => {

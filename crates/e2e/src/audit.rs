@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, ensure};
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde_json::Value;
 
 /// One audit log.
 #[derive(Clone, Debug)]
@@ -40,8 +41,13 @@ pub struct Entry {
     object_ref: Object,
     #[serde(default)]
     response_status: Answer,
+    /// What the server made of it; only of users in [`windlass_lab::TOLD_IN_FULL`].
+    #[serde(default)]
+    response_object: Value,
     #[serde(rename = "requestReceivedTimestamp")]
     received: Timestamp,
+    #[serde(rename = "stageTimestamp", default)]
+    finished: Option<Timestamp>,
     /// What admission and authorisation noted.
     #[serde(default)]
     pub annotations: BTreeMap<String, String>,
@@ -150,6 +156,16 @@ impl Entry {
     /// When the server received it.
     pub fn received(&self) -> Timestamp {
         self.received
+    }
+
+    /// When the server was done with it. The answer may have reached its caller a little before.
+    pub fn finished(&self) -> Timestamp {
+        self.finished.unwrap_or(self.received)
+    }
+
+    /// The object as the server answered; null when that is not told.
+    pub fn answer(&self) -> &Value {
+        &self.response_object
     }
 
     /// The namespace of the object; empty when it has none.

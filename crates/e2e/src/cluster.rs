@@ -30,6 +30,22 @@ pub fn condition<'a>(status: &'a ReplicatedStatefulSetStatus, type_: &str) -> Re
     status.conditions.iter().find(|condition| condition.type_ == type_).with_context(|| format!("no condition {type_}"))
 }
 
+/// Changes the size of all these clusters, and waits until they are Ready.
+pub async fn scale_all(clusters: &[Cluster], replicas: u16) -> Result<()> {
+    for cluster in clusters {
+        cluster.scale(replicas).await?;
+    }
+    all_ready(clusters, replicas).await
+}
+
+/// Waits until all these clusters are Ready.
+pub async fn all_ready(clusters: &[Cluster], replicas: u16) -> Result<()> {
+    for cluster in clusters {
+        cluster.wait_until_ready(replicas).await?;
+    }
+    Ok(())
+}
+
 impl Cluster {
     pub(crate) fn new(place: Place, name: &str) -> Result<Self> {
         Ok(Self { place, names: ReplicatedNames::new(name)? })
@@ -118,6 +134,16 @@ impl Cluster {
             let status = cluster.status.clone().context("no status yet")?;
             ensure_ready(&cluster, &status, &self.pods(replicas))?;
             Ok(status)
+        })
+        .await
+    }
+
+    /// Waits until the operator has done its part of a change of size; the rest is the kubelet's and the StatefulSet controller's.
+    pub async fn acted_upon(&self, replicas: u16) -> Result<()> {
+        wait_for(&format!("the StatefulSet of {} has the new size", self.names.cluster()), LONG, async || {
+            let size = self.stateful_set().await?.spec.and_then(|spec| spec.replicas);
+            ensure!(size == Some(i32::from(replicas)), "it is {size:?}");
+            Ok(())
         })
         .await
     }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::place::Place;
+use crate::process::OWN;
 use crate::wait::{LONG, wait_for};
 
 /// The image of the Galera example has a shell, and is in the lab anyway.
@@ -75,6 +76,19 @@ pub fn manifest(name: &str, replicas: u16) -> Value {
             },
         },
     })
+}
+
+/// The manifest of a light cluster that operators which run as processes look after.
+pub fn manifest_for(own: &str, name: &str, replicas: u16) -> Value {
+    let mut manifest = manifest(name, replicas);
+    manifest["metadata"]["labels"] = json!({ OWN: own });
+    manifest
+}
+
+/// Makes it a cluster whose pods no node takes: it costs next to nothing.
+pub fn unplaced(mut manifest: Value) -> Value {
+    manifest["spec"]["nodeSelector"] = json!({ "windlass.dev/no-such-node": "true" });
+    manifest
 }
 
 impl Place {

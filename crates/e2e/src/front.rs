@@ -1,11 +1,13 @@
-//! A way to the API server that can hold one request back: plain HTTP on this machine in front of TLS with a user's certificate.
+//! A way to the API server that can hold requests back: plain HTTP on this machine in front of TLS with a user's certificate.
 //!
 //! It understands just enough of HTTP/1.1 to know where a request begins and ends. A request that it was told to catch is read
-//! whole, its sender is stopped, and it waits here until it is let go.
+//! whole, its sender is stopped, and it waits here until it is let go. It can also be slow, and keep watches away from the server.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use kube::Config;
@@ -14,22 +16,31 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use rustix::process::{Pid, Signal};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 /// The head of a request is at most this long; only commands in the path make it longer than a few hundred bytes.
 const LONGEST_HEAD: usize = 256 * 1024;
 
-type Trap = Arc<Mutex<Option<Armed>>>;
-
 /// The way of one user.
 pub struct Front {
     /// Where it listens.
     pub address: SocketAddr,
-    trap: Trap,
+    way: Arc<Way>,
     server: JoinHandle<()>,
+}
+
+/// What all its connections share.
+#[derive(Default)]
+struct Way {
+    trap: Mutex<Option<Armed>>,
+    /// How long each request waits here, in milliseconds.
+    delay: AtomicU64,
+    /// Whether watches are kept away.
+    cut: watch::Sender<bool>,
 }
 
 struct Armed {
@@ -58,6 +69,14 @@ struct Upstream {
     connector: TlsConnector,
 }
 
+impl Upstream {
+    async fn connect(&self) -> Result<TlsStream<TcpStream>> {
+        let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
+        stream.set_nodelay(true)?;
+        Ok(self.connector.connect(ServerName::try_from(self.host.clone())?, stream).await?)
+    }
+}
+
 impl Front {
     /// A way for the user of this kubeconfig.
     pub async fn open(kubeconfig: &Path) -> Result<Self> {
@@ -69,28 +88,43 @@ impl Front {
         let upstream = Arc::new(Upstream { host, port, connector });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("no port is free")?;
         let address = listener.local_addr()?;
-        let trap = Trap::default();
-        let shared = Arc::clone(&trap);
+        let way = Arc::new(Way::default());
+        let shared = Arc::clone(&way);
         let server = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let (upstream, trap) = (Arc::clone(&upstream), Arc::clone(&shared));
+                let (upstream, way) = (Arc::clone(&upstream), Arc::clone(&shared));
                 // A connection that breaks is the client's to notice.
-                tokio::spawn(async move { carry(client, &upstream, &trap).await.ok() });
+                tokio::spawn(async move { carry(client, &upstream, &way).await.ok() });
             }
         });
-        Ok(Self { address, trap, server })
+        Ok(Self { address, way, server })
+    }
+
+    /// From now on every request takes so much longer.
+    pub fn delay(&self, by: Duration) {
+        self.way.delay.store(u64::try_from(by.as_millis()).unwrap_or(u64::MAX), Ordering::SeqCst);
+    }
+
+    /// Ends all watches, and keeps new ones here; everything else goes on.
+    pub fn hold_watches(&self) {
+        self.way.cut.send_replace(true);
+    }
+
+    /// Lets watches through again.
+    pub fn release_watches(&self) {
+        self.way.cut.send_replace(false);
     }
 
     /// Catches the next request whose first line is wanted, and stops its sender in the same moment.
     pub fn arm(&self, sender: Pid, wanted: impl Fn(&str) -> bool + Send + 'static) -> oneshot::Receiver<Caught> {
         let (caught, receiver) = oneshot::channel();
-        *lock(&self.trap) = Some(Armed { wanted: Box::new(wanted), sender, caught });
+        *self.way.trap() = Some(Armed { wanted: Box::new(wanted), sender, caught });
         receiver
     }
 
     /// Catches nothing any more.
     pub fn disarm(&self) {
-        *lock(&self.trap) = None;
+        *self.way.trap() = None;
     }
 }
 
@@ -100,59 +134,80 @@ impl Drop for Front {
     }
 }
 
-fn lock(trap: &Trap) -> std::sync::MutexGuard<'_, Option<Armed>> {
-    trap.lock().unwrap_or_else(PoisonError::into_inner)
+impl Way {
+    fn trap(&self) -> std::sync::MutexGuard<'_, Option<Armed>> {
+        self.trap.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a request for as long as it has to wait here.
+    async fn keep(&self, line: &str) -> Result<()> {
+        if let Some(go) = self.spring(line) {
+            // Gone when the test has ended.
+            go.await.context("the held request is of no use any more")?;
+        }
+        let delay = Duration::from_millis(self.delay.load(Ordering::SeqCst));
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        if is_watch(line) {
+            self.cut.subscribe().wait_for(|cut| !*cut).await?;
+        }
+        Ok(())
+    }
+
+    /// Stops the sender when this is the request that is waited for.
+    fn spring(&self, line: &str) -> Option<oneshot::Receiver<()>> {
+        let mut armed = self.trap();
+        if !armed.as_ref().is_some_and(|armed| (armed.wanted)(line)) {
+            return None;
+        }
+        let Armed { sender, caught, .. } = armed.take()?;
+        let stopped = rustix::process::kill_process(sender, Signal::STOP);
+        let (go, gone) = oneshot::channel();
+        // Nobody waits for it when the sender is not there to be stopped.
+        stopped.ok().and_then(|()| caught.send(Caught { request: line.to_owned(), go }).ok())?;
+        Some(gone)
+    }
+}
+
+fn is_watch(line: &str) -> bool {
+    line.starts_with("GET ") && line.split(['?', '&']).any(|part| matches!(part, "watch=true" | "watch=1"))
 }
 
 /// Carries the requests of one connection, one after another, and all answers.
-async fn carry(mut client: TcpStream, upstream: &Upstream, trap: &Trap) -> Result<()> {
+async fn carry(mut client: TcpStream, upstream: &Upstream, way: &Way) -> Result<()> {
     client.set_nodelay(true)?;
-    let stream = TcpStream::connect((upstream.host.as_str(), upstream.port)).await?;
-    stream.set_nodelay(true)?;
-    let server = upstream.connector.connect(ServerName::try_from(upstream.host.clone())?, stream).await?;
-    let (mut from_server, mut to_server) = tokio::io::split(server);
-    let (mut from_client, mut to_client) = client.split();
-    let requests = async {
-        let mut pending = Vec::new();
-        while let Some(request) = read_request(&mut from_client, &mut pending).await? {
-            if let Some(go) = spring(trap, &request.line) {
-                // Gone when the test has ended.
-                go.await.context("the held request is of no use any more")?;
-            }
-            to_server.write_all(&request.bytes).await?;
-            to_server.flush().await?;
-            if request.upgrades {
-                to_server.write_all(&pending).await?;
-                tokio::io::copy(&mut from_client, &mut to_server).await?;
-                break;
-            }
+    let mut cut = way.cut.subscribe();
+    let (mut server, mut watches, mut pending) = (None, false, Vec::new());
+    loop {
+        let (mut from_client, mut to_client) = client.split();
+        let next = read_request(&mut from_client, &mut pending);
+        let request = match &mut server {
+            None => next.await?,
+            Some(server) => tokio::select! {
+                request = next => request?,
+                // All of an answer is with the client before it asks for anything else.
+                ended = tokio::io::copy(server, &mut to_client) => return Ok(ended.map(drop)?),
+                Ok(_) = cut.wait_for(|cut| *cut), if watches => return Ok(()),
+            },
+        };
+        let Some(request) = request else { return Ok(()) };
+        way.keep(&request.line).await?;
+        watches = is_watch(&request.line);
+        // One that was held may have waited for longer than the server keeps a silent connection.
+        let connection = match server.take().filter(|_| !watches) {
+            Some(connection) => connection,
+            None => upstream.connect().await?,
+        };
+        let connection = server.insert(connection);
+        connection.write_all(&request.bytes).await?;
+        connection.flush().await?;
+        if request.upgrades {
+            connection.write_all(&pending).await?;
+            tokio::io::copy_bidirectional(&mut client, connection).await?;
+            return Ok(());
         }
-        to_server.shutdown().await?;
-        Ok::<(), anyhow::Error>(())
-    };
-    let answers = async {
-        tokio::io::copy(&mut from_server, &mut to_client).await?;
-        to_client.shutdown().await?;
-        Ok::<(), anyhow::Error>(())
-    };
-    tokio::select! {
-        ended = answers => ended,
-        Err(error) = requests => Err(error),
     }
-}
-
-/// Stops the sender when this is the request that is waited for.
-fn spring(trap: &Trap, line: &str) -> Option<oneshot::Receiver<()>> {
-    let mut armed = lock(trap);
-    if !armed.as_ref().is_some_and(|armed| (armed.wanted)(line)) {
-        return None;
-    }
-    let Armed { sender, caught, .. } = armed.take()?;
-    let stopped = rustix::process::kill_process(sender, Signal::STOP);
-    let (go, gone) = oneshot::channel();
-    // Nobody waits for it when the sender is not there to be stopped.
-    stopped.ok().and_then(|()| caught.send(Caught { request: line.to_owned(), go }).ok())?;
-    Some(gone)
 }
 
 struct Request {
@@ -201,6 +256,13 @@ async fn read_request(from: &mut (impl AsyncRead + Unpin), pending: &mut Vec<u8>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn watches_are_told_from_lists() {
+        assert!(is_watch("GET /api/v1/pods?&watch=true&timeoutSeconds=290"));
+        assert!(!is_watch("GET /api/v1/pods?&limit=500"));
+        assert!(!is_watch("GET /api/v1/namespaces/watch=true/pods"));
+    }
 
     #[tokio::test]
     async fn requests_are_told_apart_and_kept_whole() {

@@ -16,6 +16,7 @@ pub mod process;
 mod stage;
 mod trouble;
 mod wait;
+pub mod writers;
 
 pub use audit::{Audit, Entry};
 pub use cluster::{Cluster, condition};

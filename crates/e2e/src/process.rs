@@ -27,16 +27,20 @@ pub const OWN: &str = "e2e.windlass.dev/operator";
 const RULES: &str = "charts/windlass/files/rules.yaml";
 
 /// What a process is told.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Order<'a> {
     /// Its user, and its name in the Lease.
     pub user: &'a str,
+    /// The groups of its user; without effect when it goes another way to the API server.
+    pub groups: &'a [&'a str],
     /// Its release.
     pub release: &'a str,
     /// The namespace of its release.
     pub namespace: &'a str,
     /// The value of [`OWN`] on its clusters.
     pub own: &'a str,
+    /// Its selector, when it is another one than that.
+    pub selector: Option<String>,
     /// Another way to the API server, without a certificate.
     pub server: Option<SocketAddr>,
 }
@@ -58,6 +62,26 @@ pub struct Usage {
     pub files: usize,
     /// Its memory, in KiB.
     pub resident: u64,
+}
+
+/// Connections come and go; a leak shows in more than this.
+const MORE_FILES: usize = 16;
+/// In KiB, besides a tenth.
+const MORE_MEMORY: u64 = 8 * 1024;
+
+impl Usage {
+    /// The larger of both in each.
+    pub fn larger(self, other: Self) -> Self {
+        Self { files: self.files.max(other.files), resident: self.resident.max(other.resident) }
+    }
+
+    /// Fails when this is so much more than before that something leaks.
+    pub fn has_not_grown(self, before: Self) -> Result<()> {
+        ensure!(self.files <= before.files + MORE_FILES, "{} open files, {} before", self.files, before.files);
+        let limit = before.resident + before.resident / 10 + MORE_MEMORY;
+        ensure!(self.resident <= limit, "{} KiB of memory, {} before", self.resident, before.resident);
+        Ok(())
+    }
 }
 
 impl Stage {
@@ -102,22 +126,28 @@ impl Stage {
         Ok(())
     }
 
+    /// Where something about a user is written. The same test may run on another lab at the same time.
+    fn file_of(&self, user: &str, what: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("windlass-e2e-{}-{user}.{what}", self.lab().name()))
+    }
+
     /// Starts an operator, and waits until it leads or stands by.
     pub async fn start_operator(&self, order: &Order<'_>) -> Result<Operator> {
         let program = program()?;
         let kubeconfig = match order.server {
-            None => self.lab().user_kubeconfig(order.user, &[])?,
-            Some(server) => write_kubeconfig(order.user, server)?,
+            None => self.lab().user_kubeconfig(order.user, order.groups)?,
+            Some(server) => write_kubeconfig(&self.file_of(order.user, "kubeconfig"), order.user, server)?,
         };
         let address = free_address()?;
-        let log = std::env::temp_dir().join(format!("windlass-e2e-{}.log", order.user));
+        let log = self.file_of(order.user, "log");
         let output = std::fs::File::options()
             .create(true)
             .append(true)
             .open(&log)
             .with_context(|| format!("cannot write {}", log.display()))?;
+        let selector = order.selector.clone().unwrap_or_else(|| format!("{OWN}={}", order.own));
         let mut command = Command::new(&program);
-        command.args(["controller", "--listen", &address.to_string(), "--selector", &format!("{OWN}={}", order.own)]);
+        command.args(["controller", "--listen", &address.to_string(), "--selector", &selector]);
         command.args(["--release", order.release, "--release-namespace", order.namespace, "--identity", order.user]);
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("WINDLASS_")) {
             command.env_remove(name);
@@ -165,6 +195,16 @@ impl Operator {
         Ok(line.ends_with(" 1"))
     }
 
+    /// A counter, over all its labels. It is not there before it was first counted.
+    pub async fn count(&self, counter: &str) -> Result<u64> {
+        let metrics = self.ask("/metrics").await?;
+        let values = metrics.lines().filter_map(|line| {
+            let (name, value) = line.rsplit_once(' ')?;
+            (name.split('{').next() == Some(counter)).then(|| value.parse::<u64>().ok())?
+        });
+        Ok(values.sum())
+    }
+
     /// What it costs now.
     pub fn usage(&self) -> Result<Usage> {
         let pid = self.pid()?.as_raw_nonzero();
@@ -208,8 +248,7 @@ fn free_address() -> Result<SocketAddr> {
 }
 
 /// A kubeconfig that holds no secret: whoever is on the way has it.
-fn write_kubeconfig(user: &str, server: SocketAddr) -> Result<PathBuf> {
-    let path = std::env::temp_dir().join(format!("windlass-e2e-{user}.kubeconfig"));
+fn write_kubeconfig(path: &Path, user: &str, server: SocketAddr) -> Result<PathBuf> {
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",
@@ -218,6 +257,6 @@ fn write_kubeconfig(user: &str, server: SocketAddr) -> Result<PathBuf> {
         "contexts": [{ "name": "lab", "context": { "cluster": "lab", "user": user } }],
         "current-context": "lab",
     });
-    std::fs::write(&path, config.to_string()).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(path)
+    std::fs::write(path, config.to_string()).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path.to_owned())
 }

@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use serde_json::json;
 use windlass_e2e::audit::Mark;
 use windlass_e2e::front::{Caught, Front};
-use windlass_e2e::process::{OWN, Operator, Order};
+use windlass_e2e::process::{Operator, Order};
 use windlass_e2e::{Cluster, Entry, LONG, Place, Stage, dummy, wait_for};
 
 /// How many rounds; an even number.
@@ -132,9 +132,7 @@ impl<'a> Pair<'a> {
             operators.push(start(place, user, front.address).await?);
             fronts.push(front);
         }
-        let mut manifest = dummy::manifest("led", 3);
-        manifest["metadata"]["labels"] = json!({ OWN: "leader" });
-        place.apply(&[manifest]).await?;
+        place.apply(&[dummy::manifest_for("leader", "led", 3)]).await?;
         let cluster = place.cluster("led")?;
         cluster.wait_until_ready(3).await?;
         let operators = operators.try_into().ok().context("not two operators")?;
@@ -305,7 +303,8 @@ impl<'a> Pair<'a> {
 }
 
 async fn start(place: &Place, user: &str, server: SocketAddr) -> Result<Operator> {
-    let order = Order { user, release: RELEASE, namespace: place.namespace(), own: "leader", server: Some(server) };
+    let namespace = place.namespace();
+    let order = Order { user, release: RELEASE, namespace, own: "leader", server: Some(server), ..Order::default() };
     place.stage().start_operator(&order).await
 }
 

@@ -30,7 +30,8 @@ async fn another_version_restarts_nothing_until_the_template_changes() -> Result
 }
 
 async fn play(stage: &Stage, place: &Place, many: usize) -> Result<()> {
-    let unplaced: Vec<Value> = (0..many).map(unplaced).collect();
+    let unplaced: Vec<Value> =
+        (0..many).map(|number| dummy::unplaced(dummy::manifest(&format!("unplaced-{number}"), 1))).collect();
     place.apply(&unplaced).await?;
     let scaled = place.dummy("scaled", 2).await?;
     let paused = place.dummy("paused", 2).await?;
@@ -79,13 +80,6 @@ async fn play(stage: &Stage, place: &Place, many: usize) -> Result<()> {
     stage.say("a change of the spec that reaches the template brought the new rendering with it");
     println!("{many} clusters and three real ones upgraded, scaled, resumed, without a logbook: 0 pods restarted");
     Ok(())
-}
-
-/// A cluster of one member that no node takes.
-fn unplaced(number: usize) -> Value {
-    let mut manifest = dummy::manifest(&format!("unplaced-{number}"), 1);
-    manifest["spec"]["nodeSelector"] = json!({ "windlass.dev/no-such-node": "true" });
-    manifest
 }
 
 async fn change_template(cluster: &Cluster) -> Result<()> {

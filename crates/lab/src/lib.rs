@@ -39,6 +39,7 @@ use crate::startup::Facts;
 
 pub use crate::artifacts::KUBERNETES_VERSION;
 pub use crate::cache::root as cache_directory;
+pub use crate::components::apiserver::TOLD_IN_FULL;
 pub use crate::manifests::STORAGE_CLASS;
 pub use crate::progress::Progress;
 pub use crate::status::{LabStatus, ProcessStatus};

@@ -86,7 +86,9 @@ pub(super) fn choose(
             "{needed} members may hold data, and only {} are in the StatefulSet; set spec.replicas to {needed} until all serve",
             heard.len()
         );
-        return Err(undecided(&heard, &problem, true));
+        // Whoever was not asked yet may be a primary: then all this is no trouble.
+        let asked = heard.iter().all(|it| it.member.reachable().is_none() || it.member.facts().is_some());
+        return Err(undecided(&heard, &problem, asked));
     }
     if heard.iter().any(Heard::is_lost) {
         let problem =

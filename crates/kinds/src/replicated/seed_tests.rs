@@ -225,6 +225,9 @@ fn every_member_that_may_hold_data_must_be_there() {
     let undecided = chosen(&fixture).unwrap_err();
     assert!(undecided.stalled, "{undecided:?}");
     assert!(undecided.message.contains("set spec.replicas to 5"), "{undecided:?}");
+    // An operator that has asked nobody yet knows of no trouble.
+    let fresh = Fixture::started(3).logbook(|logbook| logbook.counts.restore = 5);
+    assert!(!chosen(&fresh).unwrap_err().stalled);
 }
 
 fn announced(ordinal: u16, uid: &str) -> Intent {

@@ -12,15 +12,27 @@ use crate::process::Program;
 /// The user as which the API server calls the kubelet.
 pub(crate) const KUBELET_CLIENT: &str = "kube-apiserver-kubelet-client";
 
+/// Users in this group are told in full by the audit log: what they wrote and what the server made of it.
+pub const TOLD_IN_FULL: &str = "windlass-lab:told-in-full";
+
 /// Who did what to which object with what result, for every request; the start of a request tells
-/// nothing that its end does not.
-const AUDIT_POLICY: &str = "\
+/// nothing that its end does not. Versions of objects are told of those who ask for it: from them
+/// alone is known in which order the server took writes that were under way at the same time.
+fn audit_policy() -> String {
+    format!(
+        "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
+- level: RequestResponse
+  userGroups: [{TOLD_IN_FULL:?}]
+  verbs: [create, update, patch, delete]
+  omitManagedFields: true
 - level: Metadata
-";
+"
+    )
+}
 
 pub(crate) fn program(layout: &Layout, artifacts: &Artifacts, link: Link, authority: &Authority) -> Result<Program> {
     let hosts =
@@ -31,7 +43,7 @@ pub(crate) fn program(layout: &Layout, artifacts: &Artifacts, link: Link, author
     authority.client(KUBELET_CLIENT, &[])?.write(layout, "apiserver-kubelet")?;
     certificates::write_token_keys(layout)?;
     let policy = layout.configuration_file("audit-policy.yaml");
-    write(&policy, AUDIT_POLICY)?;
+    write(&policy, &audit_policy())?;
     Ok(Program {
         name: "kube-apiserver",
         executable: artifacts.kubernetes.join("kube-apiserver"),
