@@ -42,6 +42,8 @@ enum Campaign {
     Stale,
     /// Each call and each event goes wrong in each way, and two of them.
     Faults,
+    /// Rounds in which all servers of a Galera are killed under writes, on a lab.
+    Galera,
     /// Rounds in which the leader is stopped past its Lease while another one acts, on a lab.
     Leader,
     /// Seconds without an API server, on a lab, with a hundred clusters.
@@ -148,6 +150,11 @@ impl Campaign {
                     " schedules from seed ",
                 )
             }
+            Self::Galera => Plan::on_lab(&["--features", "lab", "--test", "recovery"], "no_row_is_lost_when_all").times(
+                20,
+                "WINDLASS_ROUNDS",
+                " times all members killed under writes: ",
+            ),
             Self::Leader => Plan::on_lab(&["--features", "lab", "--test", "leader"], "a_stopped_leader_changes_nothing").times(
                 100,
                 "WINDLASS_ROUNDS",

@@ -32,7 +32,7 @@ const LAB_TESTS: [&str; 10] = [
 ];
 /// Tests on the lab that are run by hand or by a campaign: each has yet to be seen steady on the installed release.
 #[cfg(test)]
-const ON_DEMAND: [&str; 7] = ["fuzz", "leader", "memory", "outage", "schedules", "slow", "upgrade"];
+const ON_DEMAND: [&str; 8] = ["fuzz", "leader", "memory", "outage", "recovery", "schedules", "slow", "upgrade"];
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
