@@ -98,12 +98,9 @@ async fn with_lab(lab: &Lab, report: &mut Report) -> Result<()> {
         })
         .await?;
     let plugins = report.stage("plugin", plugin::build(&progress)).await?;
-    // The other one first: the file that stays is that of the release.
-    let rehearsal = report.stage("static windlass, as a later version", install::build_rehearsal(&progress)).await?;
     let image = report.stage("static windlass", install::build_image(&progress)).await?;
     report
         .stage("installation", async {
-            install::load(lab, &rehearsal, &progress).await?;
             install::load(lab, &image, &progress).await?;
             install::install(&Cluster::of_lab(lab), &image, &progress).await?;
             Example::Galera.load_image(lab, &progress).await
