@@ -81,6 +81,7 @@ pub fn note_pass<K: Kind>(
             None => entries.intents.push(intent),
         }
     }
+    K::note_intents(observed, entries);
 }
 
 fn note_pauses<K: Kind>(observed: &Observed<'_, K>, gate: &Gate, entries: &mut LogbookSpec) {

@@ -91,6 +91,9 @@ pub trait Kind: Sized + Send + Sync + 'static {
     /// Whether members were not asked yet since the operator started, so that a stored status knows more than this pass.
     fn is_blind(observed: &Observed<'_, Self>) -> bool;
 
+    /// What else must be remembered of intents that are announced in this pass.
+    fn note_intents(_observed: &Observed<'_, Self>, _logbook: &mut LogbookSpec) {}
+
     /// Which entries of a doubted memory observation proves again.
     fn proves(observed: &Observed<'_, Self>) -> Vec<Entry>;
 

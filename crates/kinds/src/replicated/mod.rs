@@ -100,6 +100,10 @@ impl Kind for Replicated {
         probes::is_blind(observed)
     }
 
+    fn note_intents(observed: &Observed<'_, Self>, logbook: &mut LogbookSpec) {
+        remember::note_intents(observed, logbook);
+    }
+
     fn proves(observed: &Observed<'_, Self>) -> Vec<Entry> {
         remember::proven(observed)
     }

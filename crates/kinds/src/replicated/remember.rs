@@ -8,7 +8,7 @@ use windlass_core::memory::Entry;
 use super::Replicated;
 use super::facts::Position;
 use super::members::{Member, Members};
-use super::validate::{Validated, validate};
+use super::validate::{Validated, understand, validate};
 use super::volumes;
 
 /// The set is settled at its desired size and every member serves: then all that was remembered shows in them.
@@ -50,6 +50,19 @@ pub(super) fn remember(observed: &Observed<'_, Replicated>, logbook: &mut Logboo
     } else if observed.memory.lost().is_none() {
         volumes::give_up(observed.resource, observed.children, &cluster, &members, logbook, observed.now);
         accept_restore(observed, &cluster, &members, logbook);
+    }
+}
+
+/// Whoever is about to be the seed may hold data that nobody else has, long before it is seen to serve.
+pub(super) fn note_intents(observed: &Observed<'_, Replicated>, logbook: &mut LogbookSpec) {
+    let Some(cluster) = understand(observed).cluster else { return };
+    let members = Members::of(observed, &cluster);
+    for intent in logbook.intents.iter().filter(|it| matches!(it.act.as_str(), "Seed" | "Promote")) {
+        let seed = members.all.iter().find(|member| member.pod.is_some_and(|pod| pod.meta.uid == intent.uid));
+        let volume = seed.and_then(|member| volumes::present(observed.children, &cluster, member));
+        if let Some(volume) = volume {
+            logbook.volumes.entry(intent.target.clone()).or_insert(volume);
+        }
     }
 }
 

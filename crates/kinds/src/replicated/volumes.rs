@@ -33,7 +33,7 @@ pub(super) struct Volume {
 }
 
 /// The volume that a member has now: none when it is not there yet.
-fn present(children: &Children, cluster: &Validated, member: &Member<'_>) -> Option<String> {
+pub(super) fn present(children: &Children, cluster: &Validated, member: &Member<'_>) -> Option<String> {
     let end = format!("-{}", member.ordinal.pod_name(&cluster.names.stateful_set()));
     let claims: Vec<&Meta> = children.claims.iter().filter(|(name, _)| name.ends_with(&end)).map(|(_, it)| &it.meta).collect();
     // A pod is made after its claims. An older one has others, which are gone: so is it, and that is not known here yet.

@@ -95,3 +95,21 @@ fn a_member_of_a_running_cluster_cannot_be_given_up() {
     fixture.resource.metadata.annotations = Some([(format!("{OVERRIDE_PREFIX}member-2"), "lost@uid-2".to_owned())].into());
     assert!(remembered(&fixture).overrides.is_empty());
 }
+
+#[test]
+fn a_seed_is_remembered_with_its_volume_when_it_is_announced() {
+    let mut fixture = Fixture::stopped(1).holds(0, NO_DATA);
+    fixture.resource.spec.pod.volume_claim_templates = Some(vec![claim_template()]);
+    claim(&mut fixture, 0, "first");
+    let announced = |fixture: &Fixture| {
+        let mut logbook = fixture.memory.entries();
+        let (act, target, uid) = ("Seed".to_owned(), "rss-orders-0".to_owned(), "uid-rss-orders-0-a".to_owned());
+        logbook.intents.push(windlass_api::logbook::Intent { act, target, uid, ..Default::default() });
+        super::super::remember::note_intents(&fixture.observed(), &mut logbook);
+        logbook.volumes
+    };
+    let first = announced(&fixture);
+    assert_eq!(first["rss-orders-0"], "first");
+    claim(&mut fixture, 0, "second");
+    assert_eq!(announced(&fixture.logbook(|logbook| logbook.volumes.clone_from(&first))), first);
+}

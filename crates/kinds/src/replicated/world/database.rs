@@ -111,6 +111,15 @@ impl Database {
         }
     }
 
+    /// The network cuts a member off; the others go on if they are the larger part, and leave it behind.
+    pub(super) fn cut_off(&mut self, ordinal: u16) {
+        let left = self.primaries().saturating_sub(1);
+        if self.server(ordinal) == Server::Primary && left * 2 > self.configured {
+            self.nodes[usize::from(ordinal)].server = Server::WithoutQuorum;
+            self.configured = left;
+        }
+    }
+
     /// A member that lost its peers goes on alone. False when it cannot.
     pub(super) fn promote(&mut self, ordinal: u16) -> bool {
         if self.server(ordinal) != Server::WithoutQuorum {

@@ -11,7 +11,7 @@ use super::{Event, LARGEST, World};
 impl World {
     /// Somebody does something, or something breaks.
     pub(super) fn trouble(&mut self) {
-        match self.dice.below(20) {
+        match self.dice.below(21) {
             0..=3 => {
                 let replicas = self.dice.below(LARGEST);
                 self.ask_for(replicas);
@@ -45,6 +45,11 @@ impl World {
             18 => {
                 self.children.services.clear();
                 self.objects_changed = true;
+            }
+            19 => {
+                let ordinal = self.dice.below(LARGEST);
+                self.database.cut_off(ordinal);
+                self.disturbed = self.now;
             }
             _ => {}
         }
