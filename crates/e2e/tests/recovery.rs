@@ -3,8 +3,8 @@
 
 #![cfg(feature = "lab")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
@@ -114,13 +114,13 @@ async fn check_rows(galera: &Galera, rows: &[u32]) -> Result<()> {
 /// A client that writes rows and remembers those that it was told are safe.
 struct Writer {
     stop: Arc<AtomicBool>,
-    told: Arc<std::sync::Mutex<Vec<u32>>>,
+    told: Arc<Mutex<Vec<u32>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Writer {
     fn start(galera: &Galera, round: u32) -> Self {
-        let (stop, told) = (Arc::new(AtomicBool::new(false)), Arc::new(std::sync::Mutex::new(Vec::new())));
+        let (stop, told) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
         let (stopped, safe, galera) = (Arc::clone(&stop), Arc::clone(&told), galera.clone());
         let task = tokio::spawn(async move {
             let mut row = 1 + round * 100_000;
@@ -128,7 +128,7 @@ impl Writer {
                 let member = u16::try_from(row % u32::from(MEMBERS)).unwrap_or(0);
                 // A row whose answer was lost may be there or not; it is not counted.
                 if galera.sql(member, &galera.host(member), &format!("INSERT INTO rope VALUES ({row})")).await.is_ok() {
-                    safe.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(row);
+                    lock(&safe).push(row);
                 }
                 row += 1;
             }
@@ -137,7 +137,7 @@ impl Writer {
     }
 
     fn told(&self) -> Vec<u32> {
-        self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        lock(&self.told).clone()
     }
 
     async fn has_written(&self, rows: usize) -> Result<()> {
@@ -151,8 +151,11 @@ impl Writer {
 
     async fn stop(self) -> Result<Vec<u32>> {
         self.stop.store(true, Ordering::SeqCst);
-        let told = Arc::clone(&self.told);
         self.task.await.context("the writer broke")?;
-        Ok(told.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone())
+        Ok(lock(&self.told).clone())
     }
+}
+
+fn lock(rows: &Mutex<Vec<u32>>) -> MutexGuard<'_, Vec<u32>> {
+    rows.lock().unwrap_or_else(PoisonError::into_inner)
 }

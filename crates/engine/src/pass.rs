@@ -114,11 +114,10 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             // It may be another release that was first, and then what is told of the cluster is its to tell.
             return Next::new("Outrun", SOON);
         }
+        let mut taken = Vec::new();
         if kept.is_ok() {
             self.tell_overrides(&resource, spec, &entries);
-        }
-        let taken = if kept.is_ok() { self.take_steps(&observed, &parted).await } else { Vec::new() };
-        if kept.is_ok() {
+            taken = self.take_steps(&observed, &parted).await;
             self.copy_labels(&resource, copies).await;
         }
         if self.is_worth_telling(change, &entries) {

@@ -9,7 +9,7 @@ use windlass_core::scale::Scale;
 use windlass_core::step::{Act, ObjectKind};
 
 use super::facts::Role;
-use super::hooks::{Deed, HookRun};
+use super::hooks::{Deed, HookRun, is_decisive};
 use super::members::Member;
 use super::plan::{Planner, reason};
 use super::probes::{backoff, due_at};
@@ -196,8 +196,7 @@ impl Planner<'_, '_> {
         let pods: BTreeSet<&str> = self.members.all.iter().filter_map(|it| it.pod.map(|pod| pod.meta.uid.as_str())).collect();
         // A seed that was announced may still run in its pod, and ends with it at the latest. Until then no other member may be tried;
         // the same one may, once it says that it is stopped: its hook refuses to run twice.
-        let begins = |act: &str| matches!(act, "Seed" | "Promote");
-        let announced = remembered.intents.iter().find(|it| begins(&it.act) && pods.contains(it.uid.as_str()));
+        let announced = remembered.intents.iter().find(|it| is_decisive(it) && pods.contains(it.uid.as_str()));
         if let Some(intent) = announced
             && Some(intent.uid.as_str()) != member.pod.map(|pod| pod.meta.uid.as_str())
         {

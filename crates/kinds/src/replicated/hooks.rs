@@ -7,8 +7,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 use strum::IntoStaticStr;
+use windlass_api::logbook::Intent;
+use windlass_core::kind::Kind as _;
 use windlass_core::ordinals::Ordinal;
 use windlass_core::step::Action;
+
+use super::Replicated;
 
 /// Everything that is needed to run a command in a member.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -72,6 +76,11 @@ pub enum Deed {
     Stop,
     /// Makes a member that runs and lost its peers the first one of a cluster again.
     Promote,
+}
+
+/// Whether an intent was announced for a hook that decides which data is the cluster's.
+pub(super) fn is_decisive(intent: &Intent) -> bool {
+    Replicated::INTENTS.contains(&intent.act.as_str())
 }
 
 /// A hook that changes something.

@@ -2,7 +2,6 @@
 //!
 //! Each part is planned on its own, so that one which waits does not stop another.
 
-use std::collections::BTreeSet;
 use std::num::NonZeroU16;
 
 use windlass_core::conditions::Reason;
@@ -22,6 +21,7 @@ use super::hooks::{Deed, HookRun};
 use super::members::Members;
 use super::remember::{below_restore, is_below_restore};
 use super::validate::{Understood, Validated, understand};
+use super::volumes;
 
 const REVISION: &str = "controller-revision-hash";
 
@@ -182,7 +182,6 @@ impl Planner<'_, '_> {
         let mut view = View::without_drain(Layout::plain(size), Layout::plain(desired));
         // A member may only go while another one has all the data, or when all are stopped in order.
         let safe = proven && (desired == 0 || self.members.primaries().any(|member| member.ordinal.get() < desired));
-        let never_there = self.never_there();
         for member in self.members.all.iter().filter(|member| member.ordinal.get() >= desired && member.ordinal.get() < size) {
             let drain = match (member.role(), member.running) {
                 _ if !safe => Drain::Unknown,
@@ -193,7 +192,7 @@ impl Planner<'_, '_> {
                 (None, None) if member.pod.is_some_and(|pod| pod.phase == "Pending" && pod.process.is_none()) => {
                     Drain::Finished
                 }
-                (None, None) if member.pod.is_none() && never_there(member.ordinal) => Drain::Finished,
+                (None, None) if member.pod.is_none() && self.was_never_there(member.ordinal) => Drain::Finished,
                 (_, Some(_)) | (None, None) => Drain::Unknown,
             };
             view.drains.insert(member.ordinal, drain);
@@ -203,14 +202,8 @@ impl Planner<'_, '_> {
 
     /// Members that should have volumes and have none hold nothing: they were never there. A set that somebody made too large by
     /// hand is full of them.
-    fn never_there(&self) -> impl Fn(Ordinal) -> bool + use<> {
-        let has_volumes = self.cluster.has_claims();
-        let set = self.cluster.names.stateful_set();
-        let claims = self.observed.children.claims.keys();
-        // The name of a claim is that of its template, and that of the pod.
-        let of_pod = |claim: &String| Ordinal::of_pod(&set, &claim[claim.find(&format!("{set}-"))?..]);
-        let held: BTreeSet<Ordinal> = claims.filter_map(of_pod).collect();
-        move |ordinal| has_volumes && !held.contains(&ordinal)
+    fn was_never_there(&self, ordinal: Ordinal) -> bool {
+        self.cluster.has_claims() && volumes::claims(self.observed.children, self.cluster, ordinal).next().is_none()
     }
 
     /// As many may leave at once as leaves a quorum of those that serve; down to nothing, one at a time.

@@ -5,15 +5,11 @@ use windlass_core::views::ClaimView;
 use super::super::fixtures::*;
 use super::super::hooks::Deed;
 
-fn moves(fixture: &Fixture) -> Vec<String> {
-    fixture.moves()
-}
-
 #[rstest]
 #[case(3, 5, "scale StatefulSet rss-orders from 3 to 5")]
 #[case(1, 99, "scale StatefulSet rss-orders from 1 to 99")]
 fn out_goes_at_once(#[case] from: u16, #[case] to: u16, #[case] step: &str) {
-    assert_eq!(moves(&Fixture::serving(from).wants(to)), [step]);
+    assert_eq!(Fixture::serving(from).wants(to).moves(), [step]);
 }
 
 #[test]
@@ -32,7 +28,7 @@ fn out_carries_what_was_judged() {
 #[case::to_nothing_one_at_a_time(5, 0, &["stop rss-orders-4"])]
 #[case::the_last_one(1, 0, &["stop rss-orders-0"])]
 fn in_stops_the_highest_first(#[case] from: u16, #[case] to: u16, #[case] expected: &[&str]) {
-    assert_eq!(moves(&Fixture::serving(from).wants(to)), expected);
+    assert_eq!(Fixture::serving(from).wants(to).moves(), expected);
 }
 
 /// A set of three that somebody made larger by hand; its members have volumes, or they have not.
@@ -79,9 +75,9 @@ fn a_leaving_member_loses_its_label_before_it_is_stopped() {
 #[test]
 fn only_the_finished_prefix_is_written() {
     let fixture = Fixture::serving(5).wants(2).role(4, STOPPED).runs(3, Deed::Stop).role(2, STOPPED);
-    assert_eq!(moves(&fixture), ["scale StatefulSet rss-orders from 5 to 4"]);
+    assert_eq!(fixture.moves(), ["scale StatefulSet rss-orders from 5 to 4"]);
     let fixture = Fixture::serving(5).wants(2).runs(4, Deed::Stop).role(3, STOPPED).role(2, STOPPED);
-    assert!(moves(&fixture).is_empty(), "{:?}", fixture.plan());
+    assert!(fixture.moves().is_empty(), "{:?}", fixture.plan());
 }
 
 #[rstest]
@@ -101,7 +97,7 @@ fn a_pod_that_never_ran_may_go() {
     pod.phase = "Pending".into();
     pod.process = None;
     pod.ready = false;
-    assert_eq!(moves(&fixture), ["scale StatefulSet rss-orders from 3 to 2"]);
+    assert_eq!(fixture.moves(), ["scale StatefulSet rss-orders from 3 to 2"]);
 }
 
 #[rstest]
@@ -113,7 +109,7 @@ fn a_pod_that_never_ran_may_go() {
 fn an_unknown_member_is_neither_stopped_nor_removed(#[case] change: fn(Fixture) -> Fixture) {
     let fixture = change(Fixture::serving(3).wants(1));
     let touched: Vec<String> =
-        moves(&fixture).into_iter().filter(|step| step.ends_with("-2") || step.starts_with("scale")).collect();
+        fixture.moves().into_iter().filter(|step| step.ends_with("-2") || step.starts_with("scale")).collect();
     assert!(touched.is_empty(), "{:?}", fixture.plan());
     assert!(
         fixture.waiting().iter().any(|(_, _, message)| message == "member 2: could not be observed"),
@@ -124,13 +120,13 @@ fn an_unknown_member_is_neither_stopped_nor_removed(#[case] change: fn(Fixture) 
 
 #[test]
 fn a_failed_member_that_leaves_is_stopped_too() {
-    assert_eq!(moves(&Fixture::serving(3).wants(2).role(2, FAILED)), ["stop rss-orders-2"]);
+    assert_eq!(Fixture::serving(3).wants(2).role(2, FAILED).moves(), ["stop rss-orders-2"]);
 }
 
 #[test]
 fn down_to_nothing_needs_no_primary() {
     let fixture = Fixture::stopped(3).wants(0);
-    assert_eq!(moves(&fixture), ["scale StatefulSet rss-orders from 3 to 0"]);
+    assert_eq!(fixture.moves(), ["scale StatefulSet rss-orders from 3 to 0"]);
 }
 
 #[rstest]
@@ -140,7 +136,7 @@ fn down_to_nothing_needs_no_primary() {
 fn from_nothing_all_that_hold_data_come_back(#[case] wanted: u16, #[case] restore: u16, #[case] step: Option<&str>) {
     let mut fixture = Fixture::new(wanted).logbook(|logbook| logbook.counts.restore = restore);
     fixture.store(0);
-    assert_eq!(moves(&fixture), Vec::from_iter(step));
+    assert_eq!(fixture.moves(), Vec::from_iter(step));
     let said = fixture.said("ReplicasBelowRestore");
     assert_eq!(said.is_some(), step.is_none());
     if let Some((stalled, message)) = said {
@@ -151,11 +147,11 @@ fn from_nothing_all_that_hold_data_come_back(#[case] wanted: u16, #[case] restor
 #[test]
 fn while_it_stops_a_member_is_not_started_again() {
     let fixture = Fixture::serving(3).wants(2).role(2, STOPPED);
-    assert_eq!(moves(&fixture), ["scale StatefulSet rss-orders from 3 to 2"]);
+    assert_eq!(fixture.moves(), ["scale StatefulSet rss-orders from 3 to 2"]);
 }
 
 #[test]
 fn a_member_that_is_wanted_again_joins_again() {
     let fixture = Fixture::serving(3).role(2, STOPPED).active(2, "false");
-    assert_eq!(moves(&fixture), ["start as primary rss-orders-2"]);
+    assert_eq!(fixture.moves(), ["start as primary rss-orders-2"]);
 }

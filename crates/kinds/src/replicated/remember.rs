@@ -7,6 +7,7 @@ use windlass_core::memory::Entry;
 
 use super::Replicated;
 use super::facts::Position;
+use super::hooks::is_decisive;
 use super::members::{Member, Members};
 use super::validate::{Validated, understand, validate};
 use super::volumes;
@@ -28,7 +29,7 @@ fn settled(members: &Members<'_>, replicas: u16) -> bool {
 pub(super) fn remember(observed: &Observed<'_, Replicated>, logbook: &mut LogbookSpec) {
     let Ok(cluster) = validate(observed.resource) else { return };
     let members = Members::of(observed, &cluster);
-    let size = members.size();
+    let (size, settled) = (members.size(), settled(&members, cluster.replicas));
     for member in members.primaries() {
         if let Some(Position::At { history: Some(history), .. }) = member.position()
             && logbook.histories.is_empty()
@@ -42,11 +43,11 @@ pub(super) fn remember(observed: &Observed<'_, Replicated>, logbook: &mut Logboo
     // Whether there is data at all. Hooks that print plain numbers tell no history, but whoever serves has some.
     let data = counts.restore > 0 || !logbook.histories.is_empty() || members.primaries().next().is_some();
     // Every member that was ever part of the set may hold data, until the set was made smaller on purpose and all that remain serve.
-    counts.restore = if settled(&members, cluster.replicas) { size } else { counts.restore.max(if data { size } else { 0 }) };
-    volumes::remember(observed.children, &cluster, &members, settled(&members, cluster.replicas), logbook);
+    counts.restore = if settled { size } else { counts.restore.max(if data { size } else { 0 }) };
+    volumes::remember(observed.children, &cluster, &members, settled, logbook);
     // A seed that succeeded shows in a primary; one whose pod is gone ended with it.
     if members.primaries().next().is_some() {
-        logbook.intents.retain(|intent| !matches!(intent.act.as_str(), "Seed" | "Promote"));
+        logbook.intents.retain(|intent| !is_decisive(intent));
     } else if observed.memory.lost().is_none() {
         volumes::give_up(observed.resource, observed.children, &cluster, &members, logbook, observed.now);
         accept_restore(observed, &cluster, &members, logbook);
@@ -55,9 +56,12 @@ pub(super) fn remember(observed: &Observed<'_, Replicated>, logbook: &mut Logboo
 
 /// Whoever is about to be the seed may hold data that nobody else has, long before it is seen to serve.
 pub(super) fn note_intents(observed: &Observed<'_, Replicated>, logbook: &mut LogbookSpec) {
+    if !logbook.intents.iter().any(is_decisive) {
+        return;
+    }
     let Some(cluster) = understand(observed).cluster else { return };
     let members = Members::of(observed, &cluster);
-    for intent in logbook.intents.iter().filter(|it| matches!(it.act.as_str(), "Seed" | "Promote")) {
+    for intent in logbook.intents.iter().filter(|it| is_decisive(it)) {
         let seed = members.all.iter().find(|member| member.pod.is_some_and(|pod| pod.meta.uid == intent.uid));
         let volume = seed.and_then(|member| volumes::present(observed.children, &cluster, member));
         if let Some(volume) = volume {

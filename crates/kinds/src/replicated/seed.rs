@@ -68,7 +68,6 @@ struct Holding<'a> {
     ordinal: Ordinal,
     history: &'a Option<String>,
     sequence: u64,
-    stranded: bool,
 }
 
 /// Chooses.
@@ -138,7 +137,11 @@ pub(super) fn choose(
             .map(|it| Choice::Seed(it.ordinal))
             .ok_or_else(|| undecided(&heard, "there is no member", false)),
         // Without histories nobody can be proven to be behind.
-        [one] if cluster.can_promote() && first.history.is_some() && holding.iter().filter(has_all).any(|it| it.stranded) => {
+        [one]
+            if cluster.can_promote()
+                && first.history.is_some()
+                && holding.iter().filter(has_all).any(|it| it.ordinal == *one) =>
+        {
             Ok(Choice::Promote(*one))
         }
         _ => Ok(Choice::Stop(stranded)),
@@ -147,10 +150,7 @@ pub(super) fn choose(
 
 fn held_by<'a>(member: &Member<'a>) -> Option<Holding<'a>> {
     match member.position() {
-        Some(Position::At { history, sequence }) => {
-            let stranded = member.role() == Some(&Role::Stranded);
-            Some(Holding { ordinal: member.ordinal, history, sequence: *sequence, stranded })
-        }
+        Some(Position::At { history, sequence }) => Some(Holding { ordinal: member.ordinal, history, sequence: *sequence }),
         _ => None,
     }
 }

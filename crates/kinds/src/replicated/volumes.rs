@@ -32,21 +32,29 @@ pub(super) struct Volume {
     uid: String,
 }
 
+/// The claims of a member. The name of a claim is that of its template, and that of the pod.
+pub(super) fn claims<'a>(
+    children: &'a Children,
+    cluster: &Validated,
+    ordinal: Ordinal,
+) -> impl Iterator<Item = &'a Meta> + use<'a> {
+    let end = format!("-{}", ordinal.pod_name(&cluster.names.stateful_set()));
+    children.claims.iter().filter(move |(name, _)| name.ends_with(&end)).map(|(_, claim)| &claim.meta)
+}
+
 /// The volume that a member has now: none when it is not there yet.
 pub(super) fn present(children: &Children, cluster: &Validated, member: &Member<'_>) -> Option<String> {
-    let end = format!("-{}", member.ordinal.pod_name(&cluster.names.stateful_set()));
-    let claims: Vec<&Meta> = children.claims.iter().filter(|(name, _)| name.ends_with(&end)).map(|(_, it)| &it.meta).collect();
+    let claims: Vec<&Meta> = claims(children, cluster, member.ordinal).collect();
     // A pod is made after its claims. An older one has others, which are gone: so is it, and that is not known here yet.
     let made = member.pod.and_then(|pod| pod.meta.created);
     if made.is_some_and(|made| claims.iter().any(|claim| claim.created.is_some_and(|created| created > made))) {
         return None;
     }
+    if claims.is_empty() {
+        return member.pod.filter(|_| !cluster.has_claims()).map(|pod| pod.meta.uid.clone());
+    }
     let uids: Vec<&str> = claims.iter().map(|claim| claim.uid.as_str()).collect();
-    if uids.is_empty() && !cluster.has_claims() { member.pod.map(|pod| pod.meta.uid.clone()) } else { some(uids.join(",")) }
-}
-
-fn some(text: String) -> Option<String> {
-    Some(text).filter(|text| !text.is_empty())
+    Some(uids.join(","))
 }
 
 /// The name of the entry that is about a member.
