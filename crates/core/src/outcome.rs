@@ -7,6 +7,9 @@ use std::time::Duration;
 use serde::Serialize;
 use strum::IntoStaticStr;
 
+/// An event tells of what outran a step. Should none come, what is known is wrong, and this soon it shows.
+const SOON: Duration = Duration::from_secs(1);
+
 /// What came of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, IntoStaticStr)]
 pub enum Outcome {
@@ -20,6 +23,8 @@ pub enum Outcome {
         /// For what.
         why: String,
     },
+    /// Somebody changed the object after it was judged, so nothing was done. The newer state is on its way, and is judged next.
+    Outrun,
     /// It could not be done, and is tried again.
     Retry {
         /// After this time at the earliest.
@@ -49,6 +54,7 @@ impl Outcome {
     pub fn why(&self) -> Option<&str> {
         match self {
             Self::Done { .. } => None,
+            Self::Outrun => Some("it changed meanwhile"),
             Self::Waiting { why } | Self::Retry { why, .. } | Self::Foreign { why } | Self::Failed { why } => Some(why),
         }
     }
@@ -62,6 +68,7 @@ pub fn next_pass<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>, at_least_e
         .into_iter()
         .filter_map(|outcome| match outcome {
             Outcome::Retry { after, .. } => Some(*after),
+            Outcome::Outrun => Some(SOON),
             Outcome::Done { .. } | Outcome::Waiting { .. } | Outcome::Foreign { .. } | Outcome::Failed { .. } => None,
         })
         .fold(at_least_every, Duration::min)

@@ -229,6 +229,18 @@ impl<A: Action> Step<A> {
         }
     }
 
+    /// Which object it writes to, and as it was judged; `None` where none was seen.
+    pub fn judged(&self) -> Option<(&ObjectRef, Option<&Over>)> {
+        match &self.act {
+            Act::Apply(manifest) => Some((&manifest.object, manifest.over.as_ref())),
+            Act::Delete { object, over }
+            | Act::SetReplicas { object, over, .. }
+            | Act::Label { object, over, .. }
+            | Act::Sync { object, over, .. } => Some((object, Some(over))),
+            Act::Member(_) => None,
+        }
+    }
+
     /// A short name for metrics.
     pub fn name(&self) -> &'static str {
         match &self.act {

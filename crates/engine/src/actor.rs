@@ -13,7 +13,7 @@ use windlass_core::gate::Permit;
 use windlass_core::kind::Kind;
 use windlass_core::lane::Clustering;
 use windlass_core::likeness::Answered;
-use windlass_core::step::{Action, ObjectRef};
+use windlass_core::step::{Action, ObjectRef, Over};
 
 use crate::caches::{Caches, Key};
 use crate::calls::Calls;
@@ -85,6 +85,8 @@ pub(crate) struct Actor<K: Kind, M> {
     pub(crate) running: Vec<K::Action>,
     /// Targets of questions that are under way.
     pub(crate) asking: Vec<String>,
+    /// What the last pass wanted to write to, where somebody was faster.
+    pub(crate) outrun: Vec<(ObjectRef, Option<Over>)>,
     /// The steps for which the cluster was looked at, past the caches, in the last pass.
     pub(crate) looked: Vec<String>,
     /// What was doubted in the last pass.
@@ -121,6 +123,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             answered: BTreeMap::new(),
             running: Vec::new(),
             asking: Vec::new(),
+            outrun: Vec::new(),
             looked: Vec::new(),
             doubted: None,
             outlook: 0,

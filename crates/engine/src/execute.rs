@@ -62,12 +62,12 @@ impl Executor<'_> {
         let object = &manifest.object;
         let found = match self.metadata(object).await {
             Ok(found) => found,
-            Err(error) if error.is_not_found() => return (changed_meanwhile(), None),
+            Err(error) if error.is_not_found() => return (Outcome::Outrun, None),
             Err(error) => return (failed(&error), None),
         };
         let owner = found.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
         if owner.is_some_and(|owner| owner.uid == manifest.owner.uid) {
-            return (changed_meanwhile(), None);
+            return (Outcome::Outrun, None);
         }
         if !self.adopts {
             return (Outcome::Foreign { why: foreign(object, &found) }, None);
@@ -207,11 +207,6 @@ fn outcome<T>(answer: Result<T, CallError>) -> Outcome {
     }
 }
 
-/// The newer state is on its way to the caches, and the next pass decides from it.
-fn changed_meanwhile() -> Outcome {
-    Outcome::Waiting { why: "it changed meanwhile".into() }
-}
-
 fn foreign(object: &ObjectRef, found: &ObjectMeta) -> String {
     let owner = found.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
     let owner = owner.map(|owner| format!(" for {} {}", owner.kind, owner.name)).unwrap_or_default();
@@ -226,7 +221,7 @@ fn foreign(object: &ObjectRef, found: &ObjectMeta) -> String {
 
 fn failed(error: &CallError) -> Outcome {
     if error.is_conflict() {
-        changed_meanwhile()
+        Outcome::Outrun
     } else if error.is_final() {
         Outcome::Failed { why: error.to_string() }
     } else {

@@ -10,7 +10,6 @@ use windlass_core::claim::{self, Standing};
 use windlass_core::kind::Kind;
 
 use crate::actor::Actor;
-use crate::caches;
 use crate::lease::PATIENCE;
 use crate::logbook;
 use crate::pass::Next;
@@ -39,15 +38,11 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             }
             Standing::Left => {
                 self.end_overlap();
-                match caches::refresh(&self.shared.calls, &self.shared.caches, &self.key).await {
-                    // A third release may have been faster: what is taken is the claim that was judged, and no other.
-                    Ok(()) if self.claim_now() == held.cloned() => None,
-                    Ok(()) => Some(Next::new("Outrun", Duration::ZERO)),
-                    Err(error) => {
-                        tracing::warn!(cluster = %self.key, %error, "the cluster cannot be looked at, it is not taken over yet");
-                        Some(Next::new("Retry", LOOK))
-                    }
+                if !self.look("taking it over").await {
+                    return Some(Next::new("Retry", LOOK));
                 }
+                // A third release may have been faster: what is taken is the claim that was judged, and no other.
+                (self.claim_now() != held.cloned()).then(|| Next::new("Outrun", Duration::ZERO))
             }
             Standing::Foreign { release, version } => {
                 self.tell_overlap(resource, &release, &version);

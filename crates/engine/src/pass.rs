@@ -67,6 +67,10 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         if let Some(next) = self.stand_aside(&resource).await {
             return next;
         }
+        if self.shared.caches.take_doubt(&self.key) && !self.look("every step").await {
+            self.shared.caches.doubt(&self.key);
+            return Next::new("Retry", SOON);
+        }
         let children = self.shared.caches.children(&self.key);
         K::forget(&mut self.facts, &children);
         let stored = self.shared.caches.logbook(&self.key);
@@ -180,16 +184,19 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         if planned.is_empty() || planned == looked || !speaks_of_data(entries) {
             return None;
         }
-        match caches::refresh(&self.shared.calls, &self.shared.caches, &self.key).await {
-            Ok(()) => {
-                self.looked = planned;
-                Some(Next::new("Looked", Duration::ZERO))
-            }
-            Err(error) => {
-                tracing::warn!(cluster = %self.key, %error, "the cluster cannot be looked at, {} waits", planned.join(", "));
-                Some(Next::new("Retry", SOON))
-            }
+        if !self.look(&planned.join(", ")).await {
+            return Some(Next::new("Retry", SOON));
         }
+        self.looked = planned;
+        Some(Next::new("Looked", Duration::ZERO))
+    }
+
+    /// Looks at the whole cluster past the caches, for the sake of something that waits for it. Returns whether it could.
+    pub(crate) async fn look(&self, waits: &str) -> bool {
+        let looked = caches::refresh(&self.shared.calls, &self.shared.caches, &self.key).await;
+        looked
+            .inspect_err(|error| tracing::warn!(cluster = %self.key, %error, "the cluster cannot be looked at, {waits} waits"))
+            .is_ok()
     }
 
     /// Takes the claim, where this process does not hold it. One that another process of this release and version left is taken

@@ -53,7 +53,19 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             self.shared.metrics.step(K::NAME, step.name(), outcome.name());
             self.tell_step(observed.resource, step, outcome);
         }
+        self.note_outrun(&taken);
         taken
+    }
+
+    /// Whoever was faster shows in the next events. When the same step is outrun over the same state again, they will not come: then
+    /// what the caches have of the cluster is not to be relied on.
+    fn note_outrun(&mut self, taken: &[(Step<K::Action>, Outcome)]) {
+        let outrun = taken.iter().filter(|(_, outcome)| *outcome == Outcome::Outrun).filter_map(|(step, _)| step.judged());
+        let outrun: Vec<_> = outrun.map(|(object, over)| (object.clone(), over.cloned())).collect();
+        if outrun.iter().any(|it| self.outrun.contains(it)) {
+            self.shared.caches.doubt(&self.key);
+        }
+        self.outrun = outrun;
     }
 
     async fn apply(&self, manifest: &Manifest) -> (Outcome, Option<Answered>) {

@@ -77,6 +77,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                     self.shared.events.normal(&about, step.name(), format!("{step}: {}", step.reason));
                 }
             }
+            Outcome::Outrun => tracing::info!(cluster = %self.key, %step, "the object changed meanwhile, it is judged again"),
             Outcome::Done { changed: false } => {}
         }
     }

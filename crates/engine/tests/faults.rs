@@ -4,7 +4,9 @@
 
 mod stage;
 
-use stage::{Stage, cluster};
+use std::time::Duration;
+
+use stage::{NAMESPACE, Stage, cluster};
 use windlass_kinds::replicated::hooks::Deed;
 use windlass_testkit::{CallMatch, Effect};
 
@@ -51,4 +53,22 @@ async fn a_write_whose_answer_is_lost_is_not_done_twice() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_hangs_holds_nothing_up_for_ever() {
     at_every_write(Effect::Hang).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_may_come_after_its_events() {
+    at_every_write(Effect::DelayAnswer(Duration::from_secs(2))).await;
+}
+
+/// The object that the answer tells of is gone when it arrives, and the event that said so was the last one about it.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_after_the_end_of_its_object_brings_nothing_back() {
+    let stage = Stage::with_cluster(1).await;
+    let there = |stage: &Stage| stage.get("services", "harbour-client").is_some();
+    let slow = CallMatch::writes().resource("services").name("harbour-client");
+    stage.server.faults().on(slow, Effect::DelayAnswer(Duration::from_secs(2)));
+    stage.server.store().remove("services", NAMESPACE, "harbour-client");
+    stage.until("the Service is back", there).await;
+    stage.server.store().remove("services", NAMESPACE, "harbour-client");
+    stage.until("the Service is back once more", there).await;
 }

@@ -126,6 +126,8 @@ pub enum Effect {
     HangAfter,
     /// The server starts this much later.
     Delay(Duration),
+    /// The work is done, and the answer comes this much later.
+    DelayAnswer(Duration),
     /// A get or list is answered as of this revision.
     StaleAt(u64),
     /// The request lies on its [`crate::Line`] until the test delivers it; its caller gets no answer.

@@ -323,6 +323,7 @@ impl FakeApiServer {
                 conclude(answered(failure.code, &failure.reason));
                 return refusal(&failure);
             }
+            Some(Effect::DelayAnswer(time)) => tokio::time::sleep(time).await,
             _ => {}
         }
         match done {

@@ -1,7 +1,7 @@
 //! What the watches show, kept small and shared by all kinds.
 //!
-//! A cache never goes back in time: an answer to our own write may arrive before its event, and an older event after it is
-//! dropped. Objects are found by the cluster that they belong to; whoever waits for a cluster is woken when one of its objects moves.
+//! A cache never goes back in time. The answer to our own write may arrive before its event: an older event after it is dropped. Or
+//! it may arrive long after: what the watch has already passed by is not brought back. Objects are found by the cluster that they belong to; whoever waits for a cluster is woken when one of its objects moves.
 
 mod refresh;
 mod slim;
@@ -64,11 +64,57 @@ struct Inner {
     children: HashMap<Key, Arc<Children>>,
     logbooks: HashMap<Key, Arc<Logbook>>,
     waiting: HashMap<Key, Arc<Notify>>,
+    /// How far the watch of each resource has come.
+    passed: HashMap<String, u64>,
     /// What our own writes brought in since the last list of each resource was asked for: a list may not have it yet.
     unlisted: HashMap<String, HashSet<(String, String)>>,
+    /// Clusters of which something may be kept here that is gone.
+    doubtful: HashSet<Key>,
 }
 
 impl Inner {
+    /// The watch of a resource shows something of this version.
+    fn pass(&mut self, plural: &str, version: u64) {
+        match self.passed.get_mut(plural) {
+            Some(passed) => *passed = version.max(*passed),
+            None => drop(self.passed.insert(plural.to_owned(), version)),
+        }
+    }
+
+    /// Whether the watch of a resource has shown everything up to this version. What it does not show then is gone.
+    fn has_passed(&self, plural: &str, version: u64) -> bool {
+        self.passed.get(plural).is_some_and(|passed| version <= *passed)
+    }
+
+    /// Our own write brought this in.
+    fn note_unlisted(&mut self, plural: &str, name: (String, String)) {
+        self.unlisted.entry(plural.to_owned()).or_default().insert(name);
+    }
+
+    /// Takes a newer state of a child in; one that is not known only when it `may_be_new`.
+    fn shelve<C: Child>(&mut self, child: C, may_be_new: bool) {
+        let view = child.view();
+        let Some(key) = Key::of(C::known(&view)) else { return };
+        let children = Arc::make_mut(self.children.entry(key.clone()).or_default());
+        let shelved = C::shelf(children);
+        let name = &C::known(&view).name;
+        if shelved.get(name).map_or(may_be_new, |known| is_newer(C::known(&view), C::known(known))) {
+            shelved.insert(name.clone(), view);
+            self.wake(&key);
+        } else if *children == Children::default() {
+            self.children.remove(&key);
+        }
+    }
+
+    fn shelve_logbook(&mut self, logbook: Logbook, may_be_new: bool) {
+        let Some(key) = logbook_key(&logbook) else { return };
+        let version = version_of(&logbook.metadata);
+        if self.logbooks.get(&key).map_or(may_be_new, |known| version > version_of(&known.metadata)) {
+            self.logbooks.insert(key.clone(), Arc::new(logbook));
+            self.wake(&key);
+        }
+    }
+
     fn wake(&self, key: &Key) {
         if let Some(notify) = self.waiting.get(key) {
             notify.notify_one();
@@ -99,7 +145,9 @@ impl Caches {
 
     /// Nobody waits for the cluster any more.
     pub fn forget(&self, key: &Key) {
-        self.lock().waiting.remove(key);
+        let mut inner = self.lock();
+        inner.waiting.remove(key);
+        inner.doubtful.remove(key);
     }
 
     /// A list is about to be asked for.
@@ -107,28 +155,24 @@ impl Caches {
         self.lock().unlisted.remove(plural);
     }
 
-    /// Takes the answer to our own write in.
+    /// Takes an answer of the server to a call of our own in.
     pub(crate) fn put_answer<C: Child>(&self, child: C) {
-        let known = name_of(child.meta());
-        self.put(child);
-        self.lock().unlisted.entry(C::plural(&()).into_owned()).or_default().insert(known);
+        let (plural, name, version) = (C::plural(&()), name_of(child.meta()), version_of(child.meta()));
+        let mut inner = self.lock();
+        let may_be_new = !inner.has_passed(&plural, version);
+        inner.shelve(child, may_be_new);
+        inner.note_unlisted(&plural, name);
     }
 
-    /// Takes a newer state of a child in.
+    /// Takes what the watch shows of a child in.
     pub(crate) fn put<C: Child>(&self, child: C) {
-        let view = child.view();
-        let Some(key) = Key::of(C::known(&view)) else { return };
+        let plural = C::plural(&());
         let mut inner = self.lock();
-        if let Some(unlisted) = inner.unlisted.get_mut(&*C::plural(&())) {
-            unlisted.remove(&(C::known(&view).namespace.clone(), C::known(&view).name.clone()));
+        inner.pass(&plural, version_of(child.meta()));
+        if let Some(unlisted) = inner.unlisted.get_mut(&*plural) {
+            unlisted.remove(&name_of(child.meta()));
         }
-        let children = Arc::make_mut(inner.children.entry(key.clone()).or_default());
-        let shelved = C::shelf(children);
-        let name = C::known(&view).name.clone();
-        if shelved.get(&name).is_none_or(|known| is_newer(C::known(&view), C::known(known))) {
-            shelved.insert(name, view);
-            inner.wake(&key);
-        }
+        inner.shelve(child, true);
     }
 
     /// Takes the end of a child in.
@@ -137,6 +181,7 @@ impl Caches {
         let gone = C::known(&view);
         let Some(key) = Key::of(gone) else { return };
         let mut inner = self.lock();
+        inner.pass(&C::plural(&()), version(&gone.resource_version));
         let Some(children) = inner.children.get_mut(&key) else {
             return;
         };
@@ -152,27 +197,33 @@ impl Caches {
     }
 
     /// After a new list: what was not in it is gone, unless our own write made it since and it is newer than all that was listed.
+    /// That one may be gone as well, and no event would tell: it is doubtful.
     pub(crate) fn retain<C: Child>(&self, listed: &BTreeMap<(String, String), String>, newest_listed: u64) {
         let mut inner = self.lock();
         let unlisted = inner.unlisted.remove(&*C::plural(&())).unwrap_or_default();
-        let mut touched = Vec::new();
+        let (mut touched, mut doubtful) = (Vec::new(), Vec::new());
         for (key, children) in &mut inner.children {
             let shelved = C::shelf(Arc::make_mut(children));
             let before = shelved.len();
             shelved.retain(|name, known| {
                 let meta = C::known(known);
                 let known = (meta.namespace.clone(), name.clone());
-                listed.get(&known).is_some_and(|uid| *uid == meta.uid)
-                    || unlisted.contains(&known) && version(&meta.resource_version) > newest_listed
+                let is_listed = listed.get(&known).is_some_and(|uid| *uid == meta.uid);
+                let is_ours = unlisted.contains(&known) && version(&meta.resource_version) > newest_listed;
+                if is_ours && !is_listed {
+                    doubtful.push(key.clone());
+                }
+                is_listed || is_ours
             });
             if shelved.len() != before {
                 touched.push(key.clone());
             }
         }
         inner.children.retain(|_, children| **children != Children::default());
-        for key in touched {
-            inner.wake(&key);
+        for key in touched.iter().chain(&doubtful) {
+            inner.wake(key);
         }
+        inner.doubtful.extend(doubtful);
     }
 
     /// After a list of one cluster's children: what was not in it is gone, unless it is newer than the list.
@@ -192,30 +243,27 @@ impl Caches {
         of_kind.map(|(key, logbook)| (key.clone(), Arc::clone(logbook))).collect()
     }
 
-    /// Takes the answer to our own write of a logbook in.
+    /// Takes an answer of the server to a call of our own in.
     pub(crate) fn put_logbook_answer(&self, logbook: Logbook) {
-        let known = name_of(&logbook.metadata);
-        self.put_logbook(logbook);
-        self.lock().unlisted.entry(LOGBOOKS.to_owned()).or_default().insert(known);
+        let name = name_of(&logbook.metadata);
+        let mut inner = self.lock();
+        let may_be_new = !inner.has_passed(LOGBOOKS, version_of(&logbook.metadata));
+        inner.shelve_logbook(logbook, may_be_new);
+        inner.note_unlisted(LOGBOOKS, name);
     }
 
-    /// Takes a newer state of a logbook in.
+    /// Takes what the watch shows of a logbook in.
     pub(crate) fn put_logbook(&self, logbook: Logbook) {
-        let Some(key) = logbook_key(&logbook) else { return };
         let mut inner = self.lock();
-        let newer = inner.logbooks.get(&key).is_none_or(|known| {
-            known.metadata.uid != logbook.metadata.uid || version_of(&logbook.metadata) > version_of(&known.metadata)
-        });
-        if newer {
-            inner.logbooks.insert(key.clone(), Arc::new(logbook));
-            inner.wake(&key);
-        }
+        inner.pass(LOGBOOKS, version_of(&logbook.metadata));
+        inner.shelve_logbook(logbook, true);
     }
 
     /// Takes the end of a logbook in.
     pub(crate) fn remove_logbook(&self, logbook: &Logbook) {
         let Some(key) = logbook_key(logbook) else { return };
         let mut inner = self.lock();
+        inner.pass(LOGBOOKS, version_of(&logbook.metadata));
         if inner.logbooks.get(&key).is_some_and(|known| known.metadata.uid == logbook.metadata.uid) {
             inner.logbooks.remove(&key);
             inner.wake(&key);
@@ -225,21 +273,41 @@ impl Caches {
     /// After a new list of logbooks.
     pub(crate) fn retain_logbooks(&self, listed: &BTreeMap<(String, String), String>, newest_listed: u64) {
         let mut inner = self.lock();
-        let mut gone = Vec::new();
+        let (mut gone, mut doubtful) = (Vec::new(), Vec::new());
         let unlisted = inner.unlisted.remove(LOGBOOKS).unwrap_or_default();
         inner.logbooks.retain(|key, known| {
-            let name = known.metadata.name.clone().unwrap_or_default();
-            let known_as = (key.namespace.clone(), name);
-            let keep = listed.get(&known_as) == known.metadata.uid.as_ref()
-                || unlisted.contains(&known_as) && version_of(&known.metadata) > newest_listed;
-            if !keep {
-                gone.push(key.clone());
+            let known_as = name_of(&known.metadata);
+            let is_listed = listed.get(&known_as) == known.metadata.uid.as_ref();
+            let is_ours = unlisted.contains(&known_as) && version_of(&known.metadata) > newest_listed;
+            match (is_listed, is_ours) {
+                (true, _) => {}
+                (false, true) => doubtful.push(key.clone()),
+                (false, false) => gone.push(key.clone()),
             }
-            keep
+            is_listed || is_ours
         });
-        for key in gone {
-            inner.wake(&key);
+        for key in gone.iter().chain(&doubtful) {
+            inner.wake(key);
         }
+        inner.doubtful.extend(doubtful);
+    }
+
+    /// After a look at the server that found no logbook: what was known `before` the look is gone.
+    pub(crate) fn lose_logbook(&self, key: &Key, before: &Arc<Logbook>) {
+        let mut inner = self.lock();
+        if inner.logbooks.get(key).is_some_and(|known| Arc::ptr_eq(known, before)) {
+            inner.logbooks.remove(key);
+        }
+    }
+
+    /// What is kept of this cluster may be wrong in a way that no event will put right.
+    pub(crate) fn doubt(&self, key: &Key) {
+        self.lock().doubtful.insert(key.clone());
+    }
+
+    /// Whether it was doubted; asked once, by whoever looks at the server then.
+    pub(crate) fn take_doubt(&self, key: &Key) -> bool {
+        self.lock().doubtful.remove(key)
     }
 }
 

@@ -1,4 +1,5 @@
-//! A fresh look at one cluster: what another release did last may not have reached our watches yet.
+//! A fresh look at one cluster, past the caches: what another release did last may not have reached our watches yet, and what a
+//! watch never tells of would stay in the caches for ever.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +21,11 @@ pub(crate) async fn refresh(calls: &Calls, caches: &Caches, key: &Key) -> Result
     children::<Service>(calls, caches, key, "").await?;
     children::<DisruptionBudget>(calls, caches, key, "").await?;
     children::<Template>(calls, caches, key, &format!(",{}={}", labels::KEEPS, labels::KEEPS_TEMPLATE)).await?;
-    if let Some(logbook) = logbook::read(calls, key).await? {
-        caches.put_logbook(logbook);
+    let before = caches.logbook(key);
+    match (logbook::read(calls, key).await?, before) {
+        (Some(logbook), _) => caches.put_logbook_answer(logbook),
+        (None, Some(before)) => caches.lose_logbook(key, &before),
+        (None, None) => {}
     }
     Ok(())
 }
@@ -45,7 +49,7 @@ async fn children<C: Child>(calls: &Calls, caches: &Caches, key: &Key, more: &st
     for child in listed.items {
         let meta = child.meta();
         all.insert(meta.name.clone().unwrap_or_default(), meta.uid.clone().unwrap_or_default());
-        caches.put(child);
+        caches.put_answer(child);
     }
     caches.retain_of::<C>(key, &all, newest);
     Ok(())

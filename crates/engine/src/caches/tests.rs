@@ -48,6 +48,37 @@ fn the_end_of_an_earlier_object_does_not_end_its_successor() {
 }
 
 #[test]
+fn an_answer_that_comes_after_the_end_brings_nothing_back() {
+    let caches = Caches::default();
+    caches.put(service("s", "u", 5));
+    caches.remove(service("s", "u", 7));
+    caches.put_answer(service("s", "u", 6));
+    assert!(versions(&caches).is_empty());
+    assert!(caches.lock().children.is_empty(), "a cluster without objects costs nothing");
+    // What was made after all that the watch has shown is taken in before its event.
+    caches.put_answer(service("s", "new", 8));
+    assert_eq!(versions(&caches), [("new".to_owned(), "8".to_owned())]);
+}
+
+#[test]
+fn a_late_answer_brings_no_logbook_back() {
+    let logbook = |version: u64| -> Logbook {
+        let mut logbook = object("rss-a", "u", version);
+        logbook["apiVersion"] = json!("windlass.dev/v1alpha1");
+        logbook["kind"] = json!("Logbook");
+        logbook["spec"] = json!({});
+        serde_json::from_value(logbook).unwrap()
+    };
+    let caches = Caches::default();
+    caches.put_logbook(logbook(5));
+    caches.remove_logbook(&logbook(7));
+    caches.put_logbook_answer(logbook(6));
+    assert!(caches.logbook(&key()).is_none());
+    caches.put_logbook_answer(logbook(8));
+    assert!(caches.logbook(&key()).is_some());
+}
+
+#[test]
 fn a_new_list_removes_what_is_gone_and_keeps_what_we_wrote_after_it() {
     let caches = Caches::default();
     // The newest of all that was listed says nothing about what is gone: it may have been newer.
@@ -58,6 +89,8 @@ fn a_new_list_removes_what_is_gone_and_keeps_what_we_wrote_after_it() {
     let listed = BTreeMap::from([(("n".to_owned(), "kept".to_owned()), "u2".to_owned())]);
     caches.retain::<Service>(&listed, 5);
     assert_eq!(versions(&caches), [("u2".to_owned(), "4".to_owned()), ("u3".to_owned(), "9".to_owned())]);
+    assert!(caches.take_doubt(&key()), "it may have ended before the list was made");
+    assert!(!caches.take_doubt(&key()));
 }
 
 #[test]

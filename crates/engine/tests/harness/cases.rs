@@ -39,7 +39,7 @@ pub struct Case {
 }
 
 /// Faults of a request, and how they are called in names.
-const REQUEST_FAULTS: [(&str, Fault); 9] = [
+const REQUEST_FAULTS: [(&str, Fault); 10] = [
     ("409", Fault::Code(409)),
     ("429", Fault::Code(429)),
     ("500", Fault::Code(500)),
@@ -49,6 +49,7 @@ const REQUEST_FAULTS: [(&str, Fault); 9] = [
     ("lost-done", Fault::LostAfter),
     ("hang", Fault::Hang),
     ("hang-done", Fault::HangAfter),
+    ("slow", Fault::Slow),
 ];
 
 /// Faults of an action on a member.

@@ -12,6 +12,9 @@ pub const EXPIRY: Duration = Duration::from_secs(30);
 /// How long a delayed event and all behind it come later.
 pub const DELAY: Duration = Duration::from_secs(10);
 
+/// How long a slow answer takes: less than the deadline of a call.
+pub const SLOW: Duration = Duration::from_secs(2);
+
 /// When the controller dies, seen from one of its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
@@ -40,6 +43,8 @@ pub enum Fault {
     Hang,
     /// It is done and no answer comes.
     HangAfter,
+    /// It is done, and the answer comes when the events of it have long been seen.
+    Slow,
     /// An action on a member fails, and does nothing.
     Fails,
 }
@@ -219,5 +224,6 @@ pub fn effect_of(blow: Blow) -> Effect {
         Blow::Fault(Fault::LostAfter) => Effect::LostAfter,
         Blow::Fault(Fault::Hang) => Effect::Hang,
         Blow::Fault(Fault::HangAfter) => Effect::HangAfter,
+        Blow::Fault(Fault::Slow) => Effect::DelayAnswer(SLOW),
     }
 }

@@ -132,7 +132,7 @@ impl<W: World> Members<W::Kind> for Reach<W> {
                 life.die();
                 std::future::pending().await
             }
-            Some(Blow::Fault(Fault::LostAfter | Fault::HangAfter | Fault::CodeAfter(_))) => {
+            Some(Blow::Fault(Fault::LostAfter | Fault::HangAfter | Fault::CodeAfter(_) | Fault::Slow)) => {
                 drop(stage.world.begin(epoch, action.clone()));
                 W::lost(action)
             }
