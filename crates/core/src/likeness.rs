@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -75,13 +76,28 @@ fn is_nothing(value: &Value) -> bool {
 
 /// Marks a manifest with the hash of what it wants, leaving out what the caller says changes on another path.
 pub fn seal(mut manifest: Manifest, left_out: &[&str]) -> Manifest {
-    let mut spec = manifest.spec.clone();
-    if let Value::Object(spec) = &mut spec {
-        spec.retain(|key, _| !left_out.contains(&key.as_str()));
-    }
-    let wish = serde_json::json!([spec, manifest.labels, manifest.annotations]);
-    manifest.annotations.insert(DESIRED_HASH.to_owned(), short_hash(&wish.to_string()));
+    let wish = (Part { whole: &manifest.spec, left_out }, &manifest.labels, &manifest.annotations);
+    // Maps with keys that are text can always be written.
+    let wish = serde_json::to_string(&wish).unwrap_or_default();
+    manifest.annotations.insert(DESIRED_HASH.to_owned(), short_hash(&wish));
     manifest
+}
+
+/// A value without some of its fields, written without a copy of it: every pass seals every object.
+struct Part<'a> {
+    whole: &'a Value,
+    left_out: &'a [&'a str],
+}
+
+impl Serialize for Part<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.whole {
+            Value::Object(fields) => {
+                serializer.collect_map(fields.iter().filter(|(key, _)| !self.left_out.contains(&key.as_str())))
+            }
+            whole => whole.serialize(serializer),
+        }
+    }
 }
 
 /// A few letters that stand for a text.

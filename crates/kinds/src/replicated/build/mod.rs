@@ -27,8 +27,8 @@ pub(super) fn objects(cluster: &Validated, size: u16, children: &Children) -> Ob
     let set = stateful_set::stateful_set(cluster, size);
     let kept = kept::resolve(set, &stateful_set::inputs(cluster), stateful_set::LEFT_OUT, children);
     let removals = kept.removals();
-    let mut applied =
-        vec![services::headless(cluster), services::client(cluster), disruption_budget::disruption_budget(cluster)];
+    let plain = [services::headless(cluster), services::client(cluster), disruption_budget::disruption_budget(cluster)];
+    let mut applied: Vec<Manifest> = plain.into_iter().map(|manifest| seal(manifest, &[])).collect();
     applied.extend(kept.keep);
     applied.push(kept.set);
     Objects { applied, removals }
@@ -56,16 +56,15 @@ pub(super) fn selector(cluster: &Validated) -> BTreeMap<String, String> {
     .collect()
 }
 
-fn manifest(cluster: &Validated, kind: ObjectKind, name: &str, spec: serde_json::Value, left_out: &[&str]) -> Manifest {
-    let manifest = Manifest {
+fn manifest(cluster: &Validated, kind: ObjectKind, name: &str, spec: serde_json::Value) -> Manifest {
+    Manifest {
         object: ObjectRef { kind, namespace: cluster.namespace.clone(), name: name.to_owned() },
         labels: selector(cluster),
         annotations: BTreeMap::new(),
         owner: cluster.owner.clone(),
         spec,
         over: None,
-    };
-    seal(manifest, left_out)
+    }
 }
 
 #[cfg(test)]

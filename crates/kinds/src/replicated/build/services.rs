@@ -19,14 +19,14 @@ pub(super) fn headless(cluster: &Validated) -> Manifest {
         "selector": selector(cluster),
         "ports": ports(cluster),
     });
-    manifest(cluster, ObjectKind::Service, &cluster.names.headless_service(), spec, &[])
+    manifest(cluster, ObjectKind::Service, &cluster.names.headless_service(), spec)
 }
 
 pub(super) fn client(cluster: &Validated) -> Manifest {
     let mut selector = selector(cluster);
     selector.insert(labels::RSS_ACTIVE_MEMBER.to_owned(), "true".to_owned());
     let spec = json!({ "selector": selector, "ports": ports(cluster) });
-    manifest(cluster, ObjectKind::Service, &cluster.names.client_service(), spec, &[])
+    manifest(cluster, ObjectKind::Service, &cluster.names.client_service(), spec)
 }
 
 fn ports(cluster: &Validated) -> Value {

@@ -33,7 +33,7 @@ pub(super) fn stateful_set(cluster: &Validated, size: u16) -> Manifest {
         "template": { "metadata": template_metadata(cluster), "spec": pod_spec(cluster) },
         "volumeClaimTemplates": claims,
     }));
-    manifest(cluster, ObjectKind::StatefulSet, &cluster.names.stateful_set(), spec, LEFT_OUT)
+    manifest(cluster, ObjectKind::StatefulSet, &cluster.names.stateful_set(), spec)
 }
 
 fn template_metadata(cluster: &Validated) -> Value {
