@@ -113,7 +113,8 @@ async fn with_lab(lab: &Lab, report: &mut Report) -> Result<()> {
     for name in LAB_TESTS {
         let arguments = [&tests[..], &["--test", name, "--", "--test-threads=1", "--nocapture"]].concat();
         let mut command = cargo::command(&arguments);
-        command.env(LAB_VARIABLE, lab.name()).env("PATH", &path);
+        // An error of a test on the lab tells what was waited for; where it came from is clear from that.
+        command.env(LAB_VARIABLE, lab.name()).env("PATH", &path).env("RUST_LIB_BACKTRACE", "0");
         report.stage(&format!("lab: {name}"), cargo::show(command)).await?;
     }
     let own = ["test", "--package", "windlass-lab", "--features", "lab", "--locked", "--", "--test-threads=1", "--nocapture"];

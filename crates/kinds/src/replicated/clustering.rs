@@ -79,7 +79,8 @@ impl Planner<'_, '_> {
             if member.ordinal.get() >= wanted || member.running.is_some() || member.role() != Some(&Role::Stopped) {
                 continue;
             }
-            if scale.keep.contains(member.ordinal) || places == 0 || !self.may_try(&member) {
+            let has_place = places > 0 && self.members.goes_on_without(&member);
+            if scale.keep.contains(member.ordinal) || !has_place || !self.may_try(&member) {
                 self.wait(reason::STARTING, format!("member {} waits to be started", member.ordinal), false);
                 continue;
             }

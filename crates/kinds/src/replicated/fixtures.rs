@@ -251,12 +251,12 @@ impl Fixture {
         self.plan().steps.iter().map(ToString::to_string).collect()
     }
 
-    /// What the plan waits for: reason, whether a person is needed, message.
     /// The steps, without those that only follow a role with its label.
     pub(super) fn moves(&self) -> Vec<String> {
         self.steps().into_iter().filter(|step| !step.starts_with("label")).collect()
     }
 
+    /// What the plan waits for: reason, whether a person is needed, message.
     pub(super) fn waiting(&self) -> Vec<(&'static str, bool, String)> {
         self.plan().waiting.into_iter().map(|it| (it.reason.as_str(), it.stalled, it.message)).collect()
     }

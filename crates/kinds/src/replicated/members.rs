@@ -1,11 +1,12 @@
 //! The members of a cluster, each with all that is known of it.
 
+use jiff::Timestamp;
 use windlass_core::kind::Observed;
 use windlass_core::ordinals::Ordinal;
 use windlass_core::views::{PodView, StatefulSetView};
 
 use super::Replicated;
-use super::facts::{Answer, Failure, MemberFacts, Position, Role};
+use super::facts::{Answer, Dated, Failure, MemberFacts, Position, Role};
 use super::hooks::{Deed, Exec, HookRun};
 use super::validate::Validated;
 
@@ -63,6 +64,19 @@ impl<'a> Members<'a> {
         self.all.iter().filter(|member| member.role() == Some(&Role::Primary))
     }
 
+    /// Whether a primary answered since this member was first seen as it is now. What is known of the others may be from before the blow
+    /// that hit them all, and a member that joins nobody is lost for the time that its database takes to give up.
+    pub(super) fn goes_on_without(&self, member: &Member<'_>) -> bool {
+        member.dated_role().is_some_and(|seen| self.primaries().any(|primary| !primary.was_asked_before(seen.since)))
+    }
+
+    /// Whether a member is stopped, and this one was last heard of before that.
+    pub(super) fn must_confirm(&self, primary: &Member<'_>) -> bool {
+        let stopped = self.all.iter().filter(|member| member.role() == Some(&Role::Stopped));
+        let mut seen = stopped.filter_map(|member| member.dated_role().map(|role| role.since));
+        primary.role() == Some(&Role::Primary) && seen.any(|since| primary.was_asked_before(since))
+    }
+
     /// The host names that a starting member is given: primaries first, then the others that should be there.
     pub(super) fn peers(&self, cluster: &Validated, of: Ordinal) -> Vec<String> {
         let (first, then): (Vec<&Member<'_>>, Vec<&Member<'_>>) = self
@@ -83,6 +97,14 @@ impl<'a> Member<'a> {
             Answer::Known(role) => Some(role),
             Answer::Unknown { .. } => None,
         }
+    }
+
+    fn dated_role(&self) -> Option<&'a Dated<Role>> {
+        self.facts?.role.as_ref()
+    }
+
+    fn was_asked_before(&self, time: Timestamp) -> bool {
+        self.dated_role().is_none_or(|role| role.at < time)
     }
 
     /// What it holds, if that is known.

@@ -71,7 +71,10 @@ fn questions(observed: &Observed<'_, Replicated>, cluster: &Validated, members: 
         let role = facts.and_then(|facts| facts.role.as_ref());
         // A pod that is ready but not known to serve, or the reverse, flipped since it was asked.
         let flipped = member.pod.is_some_and(|pod| pod.ready) != member.serves();
-        let at = when(role, if flipped { UNSETTLED.min(pace) } else { pace });
+        let mut at = when(role, if flipped { UNSETTLED.min(pace) } else { pace });
+        if members.must_confirm(member) {
+            at = Timestamp::MIN;
+        }
         questions.extend(ask(member, cluster, About::Status).map(|question| (at, question)));
         let stopped = leaderless && matches!(member.role(), Some(Role::Stopped | Role::Stranded));
         let tells = history_wanted && member.role() == Some(&Role::Primary);

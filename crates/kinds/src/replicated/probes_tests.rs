@@ -87,6 +87,18 @@ fn the_sequence_is_asked_for_only_when_it_is_needed(#[case] fixture: Fixture, #[
     assert_eq!(asked(&fixture), expected);
 }
 
+/// Two of three died at once, and one of them was noticed first: what the others said before is no ground to start it.
+#[test]
+fn a_stopped_member_is_started_when_a_primary_has_answered_since() {
+    let dead = Fixture::serving(3).later(1).role(1, STOPPED);
+    assert_eq!(asked(&dead), ["status 0", "status 2"], "whoever was a primary is asked at once");
+    assert!(dead.moves().is_empty(), "{:?}", dead.moves());
+    assert!(dead.clone().role(0, STRANDED).role(2, STOPPED).moves().is_empty());
+    let alive = dead.role(0, PRIMARY);
+    assert_eq!(asked(&alive), ["status 2"]);
+    assert_eq!(alive.moves(), ["start as primary rss-orders-1"]);
+}
+
 #[test]
 fn an_unreadable_sequence_is_asked_for_again_later() {
     let fixture = Fixture::stopped(1).holds(0, "no idea");
