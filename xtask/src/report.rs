@@ -6,9 +6,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 
 /// What ran so far.
-#[derive(Default)]
 pub(crate) struct Report {
+    began: Instant,
     stages: Vec<Stage>,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self { began: Instant::now(), stages: Vec::new() }
+    }
 }
 
 struct Stage {
@@ -29,6 +35,11 @@ impl Report {
         result.with_context(|| format!("stage `{name}`"))
     }
 
+    /// Takes over what ran beside.
+    pub(crate) fn absorb(&mut self, beside: Self) {
+        self.stages.extend(beside.stages);
+    }
+
     /// The table: a line per stage.
     pub(crate) fn table(&self) -> String {
         let width = self.stages.iter().map(|stage| stage.name.len()).max().unwrap_or_default().max("together".len());
@@ -37,8 +48,7 @@ impl Report {
             let result = if stage.passed { "ok" } else { "FAILED" };
             let _ = writeln!(table, "  {:width$}  {:>12}  {result}", stage.name, seconds(stage.took));
         }
-        let all: Duration = self.stages.iter().map(|stage| stage.took).sum();
-        let _ = writeln!(table, "  {:width$}  {:>12}", "together", seconds(all));
+        let _ = writeln!(table, "  {:width$}  {:>12}", "together", seconds(self.began.elapsed()));
         table
     }
 }
@@ -55,8 +65,9 @@ mod tests {
 
     #[tokio::test]
     async fn the_table_names_every_stage_and_the_one_that_failed() {
-        let mut report = Report::default();
-        report.stage("first", async { Ok(()) }).await.unwrap();
+        let (mut report, mut beside) = (Report::default(), Report::default());
+        beside.stage("first", async { Ok(()) }).await.unwrap();
+        report.absorb(beside);
         let error = report.stage::<()>("second", async { anyhow::bail!("no") }).await.unwrap_err();
         assert!(format!("{error:#}").contains("stage `second`: no"));
         let table = report.table();

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that CI runs, in order, until something fails.
 
 mod background;
+mod lanes;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -16,24 +17,6 @@ use background::Background;
 pub(crate) const LAB_VARIABLE: &str = "WINDLASS_LAB";
 /// The lab of the tests; a person's own goes on beside it.
 const LAB: &str = "test";
-/// The tests of `crates/e2e/tests`, in the order in which they run.
-const LAB_TESTS: [&str; 10] = [
-    "conformance",
-    "chart",
-    "galera",
-    "pause",
-    "plugin",
-    "status",
-    "admission",
-    "helm",
-    "claims",
-    // The last: it judges the permissions by the calls that all the others made.
-    "rbac",
-];
-/// Tests on the lab that are run by hand or by a campaign: each has yet to be seen steady on the installed release.
-#[cfg(test)]
-const ON_DEMAND: [&str; 8] = ["fuzz", "leader", "memory", "outage", "recovery", "schedules", "slow", "upgrade"];
-
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Leave out what needs the lab.
@@ -106,19 +89,10 @@ async fn with_lab(lab: &Lab, report: &mut Report) -> Result<()> {
             Example::Galera.load_image(lab, &progress).await
         })
         .await?;
-    let tests = ["test", "--package", "windlass-e2e", "--features", "lab", "--locked"];
-    report.stage("build of the tests on the lab", cargo::show(cargo::command(&[&tests[..], &["--no-run"]].concat()))).await?;
+    report.stage("build of the tests on the lab", lanes::build()).await?;
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths(std::iter::once(plugins).chain(std::env::split_paths(&path)))?;
-    for name in LAB_TESTS {
-        let arguments = [&tests[..], &["--test", name, "--", "--test-threads=1", "--nocapture"]].concat();
-        let mut command = cargo::command(&arguments);
-        // An error of a test on the lab tells what was waited for; where it came from is clear from that.
-        command.env(LAB_VARIABLE, lab.name()).env("PATH", &path).env("RUST_LIB_BACKTRACE", "0");
-        report.stage(&format!("lab: {name}"), cargo::show(command)).await?;
-    }
-    let own = ["test", "--package", "windlass-lab", "--features", "lab", "--locked", "--", "--test-threads=1", "--nocapture"];
-    report.stage("lab: the lab itself", cargo::show(cargo::command(&own))).await
+    lanes::run(lab, &path, report).await
 }
 
 /// Ends the lab. It must leave nothing.
@@ -139,22 +113,4 @@ async fn explain(lab: &Lab) {
         println!("==> pods\n{}", cluster.kubectl(&["get", "pods", "--all-namespaces"]).await.unwrap_or_default());
     }
     println!("==> the lab's logs, and the audit log, are in {}", lab.log_dir().display());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_test_on_the_lab_has_its_place_in_the_order() {
-        let mut found: Vec<String> = std::fs::read_dir(cargo::root().join("crates/e2e/tests"))
-            .unwrap()
-            .filter_map(|entry| Some(entry.unwrap().file_name().to_str()?.strip_suffix(".rs")?.to_owned()))
-            .collect();
-        found.sort();
-        let mut listed = [&LAB_TESTS[..], &ON_DEMAND].concat();
-        listed.sort_unstable();
-        assert_eq!(found, listed);
-        assert_eq!(LAB_TESTS.last(), Some(&"rbac"));
-    }
 }

@@ -1,5 +1,7 @@
 //! The Galera example, and a client of its database.
 
+pub mod load;
+
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
@@ -86,6 +88,30 @@ impl Galera {
     /// What a member answers, after it has applied all that the others had committed.
     pub async fn read_from(&self, ordinal: u16, statement: &str) -> Result<String> {
         self.sql(0, &self.host(ordinal), &format!("SET SESSION wsrep_sync_wait = 1; {statement}")).await
+    }
+
+    /// Runs SQL as the administrator, in the member itself.
+    pub async fn ask_server(&self, ordinal: u16, statement: &str) -> Result<String> {
+        let client =
+            "timeout 3 mariadb --no-defaults --socket=/run/mysqld/mysqld.sock --user=mysql --batch --skip-column-names";
+        self.cluster.place.shell(&self.cluster.pod(ordinal), &format!("{client} --execute=\"{statement}\"")).await
+    }
+
+    /// Every member has every one of these rows.
+    pub async fn check_rows(&self, members: u16, rows: &[u32]) -> Result<()> {
+        for member in 0..members {
+            let read = self.read_from(member, "SELECT length FROM rope").await?;
+            let has: Vec<u32> = read.lines().filter_map(|line| line.trim().parse().ok()).collect();
+            let lost: Vec<&u32> = rows.iter().filter(|row| !has.contains(row)).collect();
+            ensure!(lost.is_empty(), "member {member} lost {lost:?}, which a client was told are safe");
+        }
+        Ok(())
+    }
+
+    /// Sends a signal to the server of a member.
+    pub async fn signal_server(&self, ordinal: u16, signal: &str) -> Result<()> {
+        let process = self.server_process(ordinal).await?;
+        self.cluster.place.shell(&self.cluster.pod(ordinal), &format!("kill -{signal} {process}")).await.map(drop)
     }
 
     /// The number of the server's process in a member.
