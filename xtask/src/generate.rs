@@ -3,6 +3,7 @@
 mod charts;
 mod difference;
 mod help;
+mod metrics;
 mod permissions;
 mod plugin;
 mod reference;
@@ -81,6 +82,7 @@ async fn files() -> Result<Vec<Generated>> {
         Generated::new("docs/reference/replicatedstatefulset.md", reference::replicated_stateful_set()?),
         Generated::new("docs/reference/logbook.md", reference::logbook()?),
         Generated::new("docs/reference/permissions.md", permissions::page()),
+        Generated::new("docs/reference/metrics.md", metrics::page()),
         Generated::new("docs/reference/windlass.md", help::windlass().await?),
         Generated::new("docs/reference/kubectl-windlass.md", plugin::kubectl_windlass()?),
     ]);

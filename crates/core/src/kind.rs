@@ -100,8 +100,23 @@ pub trait Kind: Sized + Send + Sync + 'static {
     /// What to tell.
     fn status(observed: &Observed<'_, Self>, report: &Report<'_, Self::Action>) -> Self::Status;
 
+    /// What of a status is shown as metrics.
+    fn figures(status: &Self::Status) -> Figures;
+
+    /// What a fact is about and what came of it, each by a name of a closed set, for metrics.
+    fn named(fact: &Self::Fact) -> (&'static str, &'static str);
+
     /// When to look again although nothing happened.
     fn look_again(observed: &Observed<'_, Self>) -> Duration;
+}
+
+/// What metrics show of one cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// The phase that it is in.
+    pub phase: Option<&'static str>,
+    /// How many members are in which state.
+    pub members: Vec<(&'static str, usize)>,
 }
 
 /// Everything that a pass knows.

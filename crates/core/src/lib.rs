@@ -12,6 +12,7 @@ pub mod labels;
 pub mod lane;
 pub mod likeness;
 pub mod memory;
+pub mod metrics;
 pub mod names;
 pub mod ordinals;
 pub mod outcome;

@@ -10,8 +10,10 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::ListParams;
+use serde_json::json;
 use windlass_api::replicated::Phase;
 use windlass_e2e::galera::Galera;
+use windlass_e2e::galera::load::{Observer, Writer};
 use windlass_e2e::{LONG, Place, Stage, wait_for};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,6 +51,47 @@ async fn galera_serves_grows_shrinks_and_survives_a_killed_server() -> Result<()
             check_rows(&galera, 3, "1\n2\n3").await?;
             stage.audit().check_restricted(place.namespace(), since)?;
             stage.say("all pods were admitted under Pod Security restricted");
+            Ok(())
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_template_is_rolled_under_writes_one_member_at_a_time() -> Result<()> {
+    let stage = Stage::get().await?;
+    stage
+        .with_namespace("roll", true, async |place| {
+            let galera = place.galera().await?;
+            galera.sql(1, &galera.service(), "CREATE TABLE rope (length INT PRIMARY KEY)").await?;
+            let (writer, observer) = (Writer::start(&galera, 3, 1), Observer::start(&galera, 3));
+            writer.has_written(3).await?;
+            let began = Instant::now();
+            let mut containers = serde_json::to_value(galera.cluster.get().await?.spec.pod.containers)?;
+            let variables = containers[0]["env"].as_array_mut().context("the example has no variables")?;
+            variables.push(json!({ "name": "ROLLED", "value": "once" }));
+            galera.cluster.patch(&json!({ "spec": { "pod": { "containers": containers } } })).await?;
+            for member in 0..3 {
+                wait_for(&format!("member {member} has the new template"), LONG, async || {
+                    let spec = galera.cluster.get_pod(member).await?.spec.context("no spec")?;
+                    let has = spec.containers.iter().flat_map(|it| it.env.iter().flatten()).any(|it| it.name == "ROLLED");
+                    ensure!(has, "it has the old one");
+                    Ok(())
+                })
+                .await?;
+            }
+            galera.cluster.wait_until_ready(3).await?;
+            let took = began.elapsed().as_secs_f64();
+            let (told, seen) = (writer.stop().await?, observer.stop().await?);
+            galera.check_rows(3, &told.safe).await?;
+            ensure!(told.failed == 0, "{} rows were taken by no member", told.failed);
+            ensure!(seen.most_down <= 1, "{} members were down at once", seen.most_down);
+            ensure!(seen.torn.is_empty(), "there were two primary components: {:?}", seen.torn);
+            stage.say(&format!(
+                "rolled in {took:.1} s under writes: {} rows safe, {} retried at the next member, 0 failed, never more than one member down in {} looks",
+                told.safe.len(),
+                told.retries,
+                seen.looks
+            ));
             Ok(())
         })
         .await

@@ -54,6 +54,8 @@ const HELD: [Wanted; 7] = [
     (Change::Crash, "PATCH ", "/pods/"),
     (Change::Template, "PUT ", "/status"),
 ];
+/// Longer than a hook waits to be told its epoch.
+const PATIENCE_OF_HOOKS: Duration = Duration::from_secs(45);
 const CHANGES: [Change; 4] = [Change::Crash, Change::Size, Change::Template, Change::Service];
 
 #[derive(Debug, Default)]
@@ -61,6 +63,7 @@ struct Figures {
     held: usize,
     refused_by_server: usize,
     refused_by_hook: usize,
+    never_begun: usize,
     others: usize,
 }
 
@@ -112,10 +115,10 @@ async fn play(place: &Place, rounds: u64) -> Result<()> {
     ensure!(hand_over < SANE_HAND_OVER, "a hand-over took {hand_over:?}");
     let take_over = pair.replace(Signal::KILL).await?;
     ensure!(take_over < SANE_TAKE_OVER, "a take-over took {take_over:?}");
-    let Figures { held, refused_by_server, refused_by_hook, others } = figures;
+    let Figures { held, refused_by_server, refused_by_hook, never_begun, others } = figures;
     println!(
         "{rounds} rounds of a stopped leader, {held} calls held between check and send: {refused_by_server} refused by the server, \
-         {refused_by_hook} by the hook; {others} other calls got out; hand-over on SIGTERM {:.2} s, take-over after SIGKILL {:.2} s",
+         {refused_by_hook} by the hook, {never_begun} ended on the way; {others} other calls got out; hand-over on SIGTERM {:.2} s, take-over after SIGKILL {:.2} s",
         hand_over.as_secs_f64(),
         take_over.as_secs_f64()
     );
@@ -161,14 +164,16 @@ impl<'a> Pair<'a> {
         self.let_go(leader, caught, began, taken).await?;
         self.go_on(leader).await?;
         if is_hook {
-            wait_for("the member has refused the hook of the former leader", LONG, async || {
+            // The former leader gives the call up as soon as it goes on: on a slow machine the hook may not have begun by then.
+            let refused = wait_for("the member has refused the hook of the former leader", PATIENCE_OF_HOOKS, async || {
                 let now = self.cluster.refused_hooks(self.size).await?;
                 ensure!(now.len() == hooks.1.len() + 1, "refused: {now:?}");
                 Ok(())
             })
-            .await?;
+            .await
+            .is_ok();
             ensure!(self.cluster.hooks(self.size).await? == hooks.0, "a hook ran: {:?}", self.cluster.hooks(self.size).await?);
-            figures.refused_by_hook += 1;
+            *if refused { &mut figures.refused_by_hook } else { &mut figures.never_begun } += 1;
         }
         let late = self.late(leader, began, taken)?;
         let [held] = late.as_slice() else {

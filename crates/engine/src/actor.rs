@@ -13,7 +13,7 @@ use windlass_core::gate::Permit;
 use windlass_core::kind::Kind;
 use windlass_core::lane::Clustering;
 use windlass_core::likeness::Answered;
-use windlass_core::step::{Action, ObjectRef, Over};
+use windlass_core::step::{ObjectRef, Over};
 
 use crate::caches::{Caches, Key};
 use crate::calls::Calls;
@@ -60,7 +60,7 @@ pub(crate) struct Signals {
 /// What comes back to an actor from its operations and probes.
 pub(crate) enum Message<K: Kind> {
     /// A member answered a question of this outlook.
-    Answer(K::Fact, String, u32),
+    Answer { fact: K::Fact, target: String, outlook: u32, took: Duration },
     /// An action ended.
     Ended(K::Fact, K::Action, Duration),
     /// The code that asked or acted panicked.
@@ -186,7 +186,8 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
     fn take(&mut self, message: Message<K>) -> Result<(), Broken> {
         let now = self.shared.clock.now();
         match message {
-            Message::Answer(fact, target, outlook) => {
+            Message::Answer { fact, target, outlook, took } => {
+                self.shared.metrics.question(K::NAME, K::named(&fact), took);
                 self.asking.retain(|asked| *asked != target);
                 if outlook == self.outlook {
                     K::learn(&mut self.facts, fact, now);
@@ -194,7 +195,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             }
             Message::Ended(fact, action, took) => {
                 self.running.retain(|run| *run != action);
-                self.shared.metrics.operation(K::NAME, action.name(), took);
+                self.shared.metrics.operation(K::NAME, K::named(&fact), took);
                 tracing::info!(cluster = %self.key, action = %action, seconds = took.as_secs_f64(), "operation ended: {fact}");
                 K::learn(&mut self.facts, fact, now);
             }
@@ -231,8 +232,11 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             return;
         }
         self.asking.push(target.clone());
-        let (shared, outlook) = (Arc::clone(&self.shared), self.outlook);
-        self.beside(target.clone(), async move { Message::Answer(shared.members.probe(probe).await, target, outlook) });
+        let (shared, outlook, asked) = (Arc::clone(&self.shared), self.outlook, Instant::now());
+        self.beside(target.clone(), async move {
+            let fact = shared.members.probe(probe).await;
+            Message::Answer { fact, target, outlook, took: asked.elapsed() }
+        });
     }
 
     /// What proves a doubted memory again must have been seen after the doubt arose: members may have stopped since they last

@@ -8,9 +8,11 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 use windlass_core::gate::{Door, Gate};
+use windlass_core::kind::Figures;
 use windlass_core::lane::Lane;
+use windlass_core::metrics;
 
 use crate::caches::Key;
 
@@ -52,6 +54,22 @@ struct LaneLabels {
     lane: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PhaseLabels {
+    kind: &'static str,
+    namespace: String,
+    name: String,
+    phase: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    kind: &'static str,
+    namespace: String,
+    name: String,
+    state: &'static str,
+}
+
 /// All metrics of the process.
 pub struct Metrics {
     registry: Registry,
@@ -59,6 +77,7 @@ pub struct Metrics {
     pass_seconds: Family<KindLabel, Histogram, fn() -> Histogram>,
     steps: Family<StepLabels, Counter>,
     operation_seconds: Family<StepLabels, Histogram, fn() -> Histogram>,
+    question_seconds: Family<StepLabels, Histogram, fn() -> Histogram>,
     status_writes: Family<OutcomeLabels, Counter>,
     logbook_writes: Family<OutcomeLabels, Counter>,
     watch_failures: Family<ResourceLabel, Counter>,
@@ -67,8 +86,14 @@ pub struct Metrics {
     clusters: Family<KindLabel, Gauge>,
     overlaps: Family<KindLabel, Counter>,
     leader: Gauge,
+    phase: Family<PhaseLabels, Gauge>,
+    members: Family<StateLabels, Gauge>,
     paused: Family<LaneLabels, Gauge>,
     held_steps: Family<ClusterLabels, Gauge>,
+}
+
+fn register<M: Metric + Clone>(registry: &mut Registry, name: &'static str, metric: &M) {
+    registry.register(name, metrics::help(name), metric.clone());
 }
 
 fn quick() -> Histogram {
@@ -87,6 +112,7 @@ impl Default for Metrics {
             pass_seconds: Family::new_with_constructor(quick),
             steps: Family::default(),
             operation_seconds: Family::new_with_constructor(slow),
+            question_seconds: Family::new_with_constructor(quick),
             status_writes: Family::default(),
             logbook_writes: Family::default(),
             watch_failures: Family::default(),
@@ -95,28 +121,29 @@ impl Default for Metrics {
             clusters: Family::default(),
             overlaps: Family::default(),
             leader: Gauge::default(),
+            phase: Family::default(),
+            members: Family::default(),
             paused: Family::default(),
             held_steps: Family::default(),
         };
         let registry = &mut metrics.registry;
-        registry.register("passes", "Passes, by how they ended", metrics.passes.clone());
-        registry.register("pass_seconds", "How long passes took", metrics.pass_seconds.clone());
-        registry.register("steps", "Steps that were taken, by what came of them", metrics.steps.clone());
-        registry.register("operation_seconds", "How long operations on members took", metrics.operation_seconds.clone());
-        registry.register("status_writes", "Writes of status, by what came of them", metrics.status_writes.clone());
-        registry.register("logbook_writes", "Writes of logbooks, by what came of them", metrics.logbook_writes.clone());
-        registry.register("watch_failures", "Watches that had to be started again", metrics.watch_failures.clone());
-        registry.register("unreadable_objects", "Custom resources that could not be read", metrics.unreadable.clone());
-        registry.register("panics", "Panics that were contained in one cluster", metrics.panics.clone());
-        registry.register("clusters", "Clusters that this operator manages", metrics.clusters.clone());
-        registry.register(
-            "overlaps",
-            "Clusters that another release held although our selector matched",
-            metrics.overlaps.clone(),
-        );
-        registry.register("leader", "1 while this process holds the Lease of its release", metrics.leader.clone());
-        registry.register("paused", "1 when a pause of the lane is acknowledged, 0 when not", metrics.paused.clone());
-        registry.register("held_steps", "Steps that a pause holds back", metrics.held_steps.clone());
+        register(registry, "leader", &metrics.leader);
+        register(registry, "clusters", &metrics.clusters);
+        register(registry, "phase", &metrics.phase);
+        register(registry, "members", &metrics.members);
+        register(registry, "paused", &metrics.paused);
+        register(registry, "held_steps", &metrics.held_steps);
+        register(registry, "passes", &metrics.passes);
+        register(registry, "pass_seconds", &metrics.pass_seconds);
+        register(registry, "steps", &metrics.steps);
+        register(registry, "operation_seconds", &metrics.operation_seconds);
+        register(registry, "question_seconds", &metrics.question_seconds);
+        register(registry, "status_writes", &metrics.status_writes);
+        register(registry, "logbook_writes", &metrics.logbook_writes);
+        register(registry, "watch_failures", &metrics.watch_failures);
+        register(registry, "unreadable_objects", &metrics.unreadable);
+        register(registry, "overlaps", &metrics.overlaps);
+        register(registry, "panics", &metrics.panics);
         metrics
     }
 }
@@ -147,9 +174,12 @@ impl Metrics {
         self.steps.get_or_create(&StepLabels { kind, step, outcome }).inc();
     }
 
-    pub(crate) fn operation(&self, kind: &'static str, step: &'static str, took: Duration) {
-        let labels = StepLabels { kind, step, outcome: "Ended" };
-        self.operation_seconds.get_or_create(&labels).observe(took.as_secs_f64());
+    pub(crate) fn operation(&self, kind: &'static str, (step, outcome): (&'static str, &'static str), took: Duration) {
+        self.operation_seconds.get_or_create(&StepLabels { kind, step, outcome }).observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn question(&self, kind: &'static str, (step, outcome): (&'static str, &'static str), took: Duration) {
+        self.question_seconds.get_or_create(&StepLabels { kind, step, outcome }).observe(took.as_secs_f64());
     }
 
     pub(crate) fn status_write(&self, kind: &'static str, outcome: &'static str) {
@@ -176,7 +206,7 @@ impl Metrics {
     pub(crate) fn cluster(self: &Arc<Self>, kind: &'static str, key: &Key) -> ClusterMetrics {
         self.clusters.get_or_create(&KindLabel { kind }).inc();
         let labels = ClusterLabels { kind, namespace: key.namespace.clone(), name: key.name.clone() };
-        ClusterMetrics { metrics: Arc::clone(self), labels }
+        ClusterMetrics { metrics: Arc::clone(self), labels, shown: Figures::default() }
     }
 }
 
@@ -184,12 +214,48 @@ impl Metrics {
 pub(crate) struct ClusterMetrics {
     metrics: Arc<Metrics>,
     labels: ClusterLabels,
+    /// The figures that are shown.
+    shown: Figures,
 }
 
 impl ClusterMetrics {
     fn lane(&self, lane: Lane) -> LaneLabels {
         let ClusterLabels { kind, namespace, name } = self.labels.clone();
         LaneLabels { kind, namespace, name, lane: lane.into() }
+    }
+
+    fn phase(&self, phase: &'static str) -> PhaseLabels {
+        let ClusterLabels { kind, namespace, name } = self.labels.clone();
+        PhaseLabels { kind, namespace, name, phase }
+    }
+
+    fn state(&self, state: &'static str) -> StateLabels {
+        let ClusterLabels { kind, namespace, name } = self.labels.clone();
+        StateLabels { kind, namespace, name, state }
+    }
+
+    /// Shows what status tells.
+    pub(crate) fn show_figures(&mut self, figures: Figures) {
+        if figures == self.shown {
+            return;
+        }
+        self.hide_figures();
+        if let Some(phase) = figures.phase {
+            self.metrics.phase.get_or_create(&self.phase(phase)).set(1);
+        }
+        for (state, count) in &figures.members {
+            self.metrics.members.get_or_create(&self.state(state)).set(i64::try_from(*count).unwrap_or(i64::MAX));
+        }
+        self.shown = figures;
+    }
+
+    fn hide_figures(&self) {
+        if let Some(phase) = self.shown.phase {
+            self.metrics.phase.remove(&self.phase(phase));
+        }
+        for (state, _) in &self.shown.members {
+            self.metrics.members.remove(&self.state(state));
+        }
     }
 
     pub(crate) fn show(&self, gate: &Gate, held: usize) {
@@ -205,8 +271,73 @@ impl Drop for ClusterMetrics {
     fn drop(&mut self) {
         self.metrics.clusters.get_or_create(&KindLabel { kind: self.labels.kind }).dec();
         self.metrics.held_steps.remove(&self.labels);
+        self.hide_figures();
         for lane in [Lane::Resources, Lane::Clustering] {
             self.metrics.paused.remove(&self.lane(lane));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_core::metrics::{Described, METRICS, Sort};
+
+    /// Something of every metric, so that all of them show.
+    fn shown() -> (Arc<Metrics>, ClusterMetrics) {
+        let metrics = Arc::new(Metrics::default());
+        let key = Key { kind: "rss".into(), namespace: "n".into(), name: "a".into() };
+        let mut cluster = metrics.cluster("rss", &key);
+        cluster.show(&Gate::new(Door::Open, Door::Open), 0);
+        cluster.show_figures(Figures { phase: Some("Running"), members: vec![("ready", 3)] });
+        metrics.pass("rss", "Done", Duration::ZERO);
+        metrics.step("rss", "Apply", "Done");
+        metrics.operation("rss", ("Seed", "Done"), Duration::ZERO);
+        metrics.question("rss", ("Status", "Answered"), Duration::ZERO);
+        metrics.status_write("rss", "Done");
+        metrics.logbook_write("rss", "Done");
+        metrics.watch_failed("pods");
+        metrics.unreadable("pods");
+        metrics.overlap("rss");
+        metrics.panic("rss");
+        (metrics, cluster)
+    }
+
+    /// The labels of the first line of a metric.
+    fn labels(text: &str, metric: &Described) -> Option<Vec<String>> {
+        let name = match metric.sort {
+            Sort::Counter => format!("windlass_{}_total", metric.name),
+            Sort::Gauge => format!("windlass_{}", metric.name),
+            Sort::Histogram => format!("windlass_{}_sum", metric.name),
+        };
+        let line = text.lines().find_map(|line| line.strip_prefix(&name).filter(|rest| rest.starts_with(['{', ' '])))?;
+        let labels = line.trim_start_matches('{').split('}').next().filter(|_| line.starts_with('{')).unwrap_or_default();
+        Some(labels.split(',').filter_map(|label| label.split_once('=')).map(|(key, _)| key.to_owned()).collect())
+    }
+
+    #[test]
+    fn the_reference_tells_every_metric_with_its_labels() {
+        let (metrics, _cluster) = shown();
+        let text = metrics.text();
+        for metric in METRICS {
+            assert_eq!(
+                labels(&text, metric).as_deref(),
+                Some(&metric.labels.iter().map(ToString::to_string).collect::<Vec<_>>()[..]),
+                "{metric:?}\n{text}"
+            );
+        }
+        assert_eq!(text.matches("# HELP ").count(), METRICS.len(), "{text}");
+        assert!(!text.contains("# HELP windlass_members .\n"), "{text}");
+    }
+
+    #[test]
+    fn a_phase_that_is_over_is_not_shown_and_nothing_outlives_its_cluster() {
+        let (metrics, mut cluster) = shown();
+        cluster.show_figures(Figures { phase: Some("Failed"), members: vec![("failed", 3)] });
+        let text = metrics.text();
+        assert!(text.contains("phase=\"Failed\"} 1") && !text.contains("phase=\"Running\""), "{text}");
+        assert!(text.contains("state=\"failed\"} 3") && !text.contains("state=\"ready\""), "{text}");
+        drop(cluster);
+        assert!(!metrics.text().contains("namespace="), "{}", metrics.text());
     }
 }

@@ -32,6 +32,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
     /// Commits the status. Details that moved right after another write wait a moment, together with those that follow.
     pub(crate) async fn tell(&mut self, observed: &Observed<'_, K>, report: &Report<'_, K::Action>) -> Result<Told, ()> {
         let status = K::status(observed, report);
+        self.gauges.show_figures(K::figures(&status));
         let since = self.told.map_or(STATUS_PAUSE, |told| told.elapsed());
         let stored = K::stored_status(observed.resource).is_some();
         if stored && self.told.is_none() && self.born.elapsed() < BLINDNESS && K::is_blind(observed) {

@@ -15,15 +15,15 @@ use crate::cargo;
 use crate::report::Report;
 
 /// The tests of `crates/e2e/tests` that deal with the operator, in the order in which they run.
-const WITH_THE_OPERATOR: [&str; 11] =
-    ["conformance", "chart", "pause", "plugin", "status", "admission", "helm", "claims", "memory", "leader", "schedules"];
+const WITH_THE_OPERATOR: [&str; 10] =
+    ["conformance", "chart", "pause", "plugin", "status", "admission", "helm", "claims", "memory", "leader"];
 /// Those that deal with a database, beside them.
 const WITH_A_DATABASE: [&str; 3] = ["galera", "recovery", "restore"];
 /// Those that run alone. The last judges the permissions by the calls that all the others made.
-const ALONE: [&str; 3] = ["slow", "outage", "rbac"];
+const ALONE: [&str; 2] = ["outage", "rbac"];
 /// Those that only a campaign runs.
 #[cfg(test)]
-const ON_DEMAND: [&str; 2] = ["fuzz", "upgrade"];
+const ON_DEMAND: [&str; 4] = ["fuzz", "schedules", "slow", "upgrade"];
 
 const TESTS: [&str; 6] = ["test", "--package", "windlass-e2e", "--features", "lab", "--locked"];
 const OF_THE_LAB: [&str; 6] = ["test", "--package", "windlass-lab", "--features", "lab", "--locked"];

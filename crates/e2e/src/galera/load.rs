@@ -22,24 +22,27 @@ pub struct Writer {
 pub struct Told {
     /// Rows that are safe.
     pub safe: Vec<u32>,
-    /// How often it was not told so: the row may be there or not.
+    /// Rows that no member took; they may be there or not.
     pub failed: u32,
+    /// How often one member did not take a row and the next one was tried.
+    pub retries: u32,
 }
 
 impl Writer {
-    /// Starts to write rows from this number on, to one member after another.
+    /// Starts to write rows from this number on, each to another member; to the next one when it does not take it.
     pub fn start(galera: &Galera, members: u16, first: u32) -> Self {
         let (stop, told) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Told::default())));
         let (stopped, notes, galera) = (Arc::clone(&stop), Arc::clone(&told), galera.clone());
         let task = tokio::spawn(async move {
             let mut row = first;
             while !stopped.load(Ordering::SeqCst) {
-                let member = u16::try_from(row % u32::from(members)).unwrap_or(0);
-                let written = galera.sql(member, &galera.host(member), &format!("INSERT INTO rope VALUES ({row})")).await;
+                let (retries, safe) = write(&galera, members, row).await;
                 let mut notes = lock(&notes);
-                match written {
-                    Ok(_) => notes.safe.push(row),
-                    Err(_) => notes.failed += 1,
+                notes.retries += retries;
+                if safe {
+                    notes.safe.push(row);
+                } else {
+                    notes.failed += 1;
                 }
                 drop(notes);
                 row += 1;
@@ -64,6 +67,21 @@ impl Writer {
         self.task.await.context("the writer broke")?;
         Ok(lock(&self.told).clone())
     }
+}
+
+/// Writes a row, and tells how many members did not take it, and whether one did.
+async fn write(galera: &Galera, members: u16, row: u32) -> (u32, bool) {
+    let first = u16::try_from(row % u32::from(members)).unwrap_or(0);
+    for tried in 0..members {
+        let member = (first + tried) % members;
+        match galera.sql(member, &galera.host(member), &format!("INSERT INTO rope VALUES ({row})")).await {
+            Ok(_) => return (tried.into(), true),
+            // The one before took it, and did not live to say so.
+            Err(error) if format!("{error:#}").contains("Duplicate entry") => return (tried.into(), true),
+            Err(_) => {}
+        }
+    }
+    (members.into(), false)
 }
 
 /// Looks at all members at once, again and again.

@@ -124,16 +124,32 @@ pub struct Fact {
 
 impl std::fmt::Display for Fact {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let hook: &str = match self.of {
-            Of::Question(about) => about.into(),
-            Of::Deed(deed) => deed.into(),
-        };
-        write!(f, "{hook} in {} ", self.exec.pod)?;
+        write!(f, "{} in {} ", self.named().0, self.exec.pod)?;
         match &self.end {
             ExecEnd::Exited { code, errors, .. } => write!(f, "ended with exit code {code} {errors}"),
             ExecEnd::Unknown { why } => write!(f, "has no known end: {why}"),
             ExecEnd::StillRunning { after } => write!(f, "still runs after {} s", after.as_secs()),
         }
+    }
+}
+
+impl Fact {
+    /// What was asked or done, and what came of it, for metrics.
+    pub(super) fn named(&self) -> (&'static str, &'static str) {
+        let outcome = match (&self.end, self.of) {
+            // Every exit code of the first says something.
+            (ExecEnd::Exited { .. }, Of::Question(About::Status))
+            | (ExecEnd::Exited { code: 0, .. }, Of::Question(About::Sequence)) => "Answered",
+            (ExecEnd::Exited { code: 0, .. }, Of::Deed(_)) => "Done",
+            (ExecEnd::Exited { .. }, _) => "Failed",
+            (ExecEnd::Unknown { .. }, _) => "Unknown",
+            (ExecEnd::StillRunning { .. }, _) => "StillRunning",
+        };
+        let hook = match self.of {
+            Of::Question(about) => about.into(),
+            Of::Deed(deed) => deed.into(),
+        };
+        (hook, outcome)
     }
 }
 

@@ -30,7 +30,7 @@ use windlass_api::ReplicatedStatefulSet;
 use windlass_api::logbook::LogbookSpec;
 use windlass_api::replicated::ReplicatedStatefulSetStatus;
 use windlass_core::gate::{PauseRequest, PauseRequests};
-use windlass_core::kind::{Kind, Observed, Report};
+use windlass_core::kind::{Figures, Kind, Observed, Report};
 use windlass_core::labels;
 use windlass_core::memory::Entry;
 use windlass_core::plan::Plan;
@@ -110,6 +110,14 @@ impl Kind for Replicated {
 
     fn status(observed: &Observed<'_, Self>, report: &Report<'_, HookRun>) -> ReplicatedStatefulSetStatus {
         status::status(observed, report)
+    }
+
+    fn figures(status: &ReplicatedStatefulSetStatus) -> Figures {
+        status::figures(status)
+    }
+
+    fn named(fact: &Fact) -> (&'static str, &'static str) {
+        fact.named()
     }
 
     fn look_again(observed: &Observed<'_, Self>) -> Duration {

@@ -2,6 +2,7 @@
 //!
 //! Each part is planned on its own, so that one which waits does not stop another.
 
+use std::cmp::Reverse;
 use std::num::NonZeroU16;
 
 use windlass_core::conditions::Reason;
@@ -217,7 +218,8 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Replaces one outdated pod, the highest first, and only while all members serve and are ready.
+    /// Replaces one outdated pod, and only while all members serve and are ready: a quorum holds all the time. Primaries come last, so
+    /// that roles change hands as seldom as can be; among equals the highest comes first.
     fn roll(&mut self, scale: &Scale) {
         let Some(set) = self.members.set else { return };
         let Some(revision) = &set.update_revision else { return };
@@ -229,9 +231,9 @@ impl Planner<'_, '_> {
             return;
         }
         let outdated = |pod: &PodView| pod.meta.labels.get(REVISION).is_some_and(|has| has != revision);
-        let Some(pod) = self.members.all.iter().rev().filter_map(|member| member.pod).find(|pod| outdated(pod)) else {
-            return;
-        };
+        let of_outdated = self.members.all.iter().filter(|member| member.pod.is_some_and(outdated));
+        let next = of_outdated.min_by_key(|member| (member.role() == Some(&Role::Primary), Reverse(member.ordinal)));
+        let Some(pod) = next.and_then(|member| member.pod) else { return };
         let (object, over) = (self.object(ObjectKind::Pod, &pod.meta.name), pod.meta.as_judged());
         let all_well = self
             .members

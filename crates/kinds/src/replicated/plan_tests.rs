@@ -297,6 +297,14 @@ fn outdated() -> Fixture {
 }
 
 #[test]
+fn a_roll_takes_secondaries_before_primaries() {
+    let mut fixture = outdated();
+    fixture.resource.spec.primaries = Some(2);
+    fixture.resource.spec.pod.commands.secondary = Some(command("secondary"));
+    assert_eq!(fixture.role(0, SECONDARY).steps(), steps(&["delete Pod rss-orders-0"]));
+}
+
+#[test]
 fn a_roll_replaces_the_highest_outdated_pod_and_names_what_it_judged() {
     let mut fixture = outdated();
     fixture.pod(2).meta.labels.insert(REVISION_LABEL.into(), "r2".into());

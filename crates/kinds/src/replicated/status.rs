@@ -3,7 +3,7 @@
 use windlass_api::replicated::{MembersStatus, Phase, ReplicatedStatefulSetStatus};
 use windlass_core::conditions::{Common, Conditions, Previous, Reason, Truth, brief};
 use windlass_core::gate::Door;
-use windlass_core::kind::{Kind as _, Observed, Report};
+use windlass_core::kind::{Figures, Kind as _, Observed, Report};
 use windlass_core::lane::Lane;
 use windlass_core::outcome::Outcome;
 use windlass_core::reason;
@@ -205,6 +205,20 @@ fn conditions(observed: &Observed<'_, Replicated>, report: &Report<'_, HookRun>,
         _ => conditions.set_at(Common::Managed, true, reason!("Owned"), owner(report), newest),
     };
     conditions
+}
+
+/// What metrics show of a status.
+pub(super) fn figures(status: &ReplicatedStatefulSetStatus) -> Figures {
+    let MembersStatus { ready, unready, failed, primary, secondary } = &status.members;
+    let members = [("ready", ready), ("unready", unready), ("failed", failed), ("primary", primary), ("secondary", secondary)];
+    let phase = status.phase.map(|phase| match phase {
+        Phase::Creating => "Creating",
+        Phase::Running => "Running",
+        Phase::Paused => "Paused",
+        Phase::Recovering => "Recovering",
+        Phase::Failed => "Failed",
+    });
+    Figures { phase, members: members.map(|(state, names)| (state, names.len())).to_vec() }
 }
 
 #[cfg(test)]
