@@ -1,5 +1,6 @@
 //! `cargo xtask lab`: the lab by itself.
 
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 
@@ -152,15 +153,20 @@ fn logs(lab: &Lab, component: Option<&str>) -> Result<()> {
     }
 }
 
-fn exec(lab: &Lab, command: &[String]) -> Result<()> {
-    let [program, arguments @ ..] = command else { bail!("say what to run") };
+/// What a program is given that talks to the lab: its kubeconfig, and a PATH on which the lab's programs and the plugin are.
+pub(crate) fn environment(lab: &Lab) -> Result<(PathBuf, OsString)> {
     let kubeconfig = lab.kubeconfig();
     if !kubeconfig.exists() {
         bail!("the lab {} is not up: `cargo xtask lab up --name {0}` starts it", lab.name());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let ours = lab.path().into_iter().chain([crate::plugin::directory()?]);
-    let path = std::env::join_paths(ours.chain(std::env::split_paths(&path)))?;
+    Ok((kubeconfig, std::env::join_paths(ours.chain(std::env::split_paths(&path)))?))
+}
+
+fn exec(lab: &Lab, command: &[String]) -> Result<()> {
+    let [program, arguments @ ..] = command else { bail!("say what to run") };
+    let (kubeconfig, path) = environment(lab)?;
     // Searched for on the new PATH, not on ours.
     let found = std::env::split_paths(&path).map(|directory| directory.join(program)).find(|candidate| candidate.is_file());
     let mut command = std::process::Command::new(found.unwrap_or_else(|| program.into()));

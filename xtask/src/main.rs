@@ -12,6 +12,7 @@ mod example;
 mod generate;
 mod install;
 mod lab;
+mod pictures;
 mod plugin;
 mod rbac;
 mod report;
@@ -47,6 +48,8 @@ enum Task {
     Bench(bench::Options),
     /// Writes the charts' definitions and permissions and the reference pages from the code.
     Gen(generate::Options),
+    /// Takes the documentation's pictures of a terminal, from a cluster on a lab.
+    Pictures(pictures::Options),
 }
 
 /// Which lab is meant.
@@ -68,6 +71,7 @@ async fn main() -> ExitCode {
         Task::Campaign(options) => campaign::run(options).await,
         Task::Bench(options) => bench::run(options).await,
         Task::Gen(options) => generate::run(&options).await,
+        Task::Pictures(options) => pictures::run(&options).await,
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -30,7 +30,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     }
 }
 
-async fn on_lab(lab: &Lab, example: Example, progress: &Progress) -> Result<()> {
+pub(crate) async fn on_lab(lab: &Lab, example: Example, progress: &Progress) -> Result<()> {
     progress.note(&format!("lab {}", lab.name()));
     lab.up(progress).await?;
     let cluster = Cluster::of_lab(lab);
