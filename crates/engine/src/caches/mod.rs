@@ -1,7 +1,8 @@
 //! What the watches show, kept small and shared by all kinds.
 //!
 //! A cache never goes back in time. The answer to our own write may arrive before its event: an older event after it is dropped. Or
-//! it may arrive long after: what the watch has already passed by is not brought back. Objects are found by the cluster that they belong to; whoever waits for a cluster is woken when one of its objects moves.
+//! it may arrive long after: what the watch has already passed by is not brought back. Objects are found by the cluster that they
+//! belong to; whoever waits for a cluster is woken when one of its objects moves.
 
 mod refresh;
 mod slim;
