@@ -1,5 +1,6 @@
 //! Calling cargo, and finding what it built.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -26,6 +27,15 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
         }
     }
     command
+}
+
+/// A file for what something prints that runs beside something else.
+pub(crate) fn log_file(name: &str) -> Result<(PathBuf, File)> {
+    let directory = root().join("target/xtask");
+    std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    let log = directory.join(format!("{name}.log"));
+    let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+    Ok((log, file))
 }
 
 /// Runs a prepared command whose output is for the reader.

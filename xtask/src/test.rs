@@ -17,6 +17,7 @@ use background::Background;
 pub(crate) const LAB_VARIABLE: &str = "WINDLASS_LAB";
 /// The lab of the tests; a person's own goes on beside it.
 const LAB: &str = "test";
+
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Leave out what needs the lab.

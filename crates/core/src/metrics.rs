@@ -25,8 +25,6 @@ pub enum Sort {
     Histogram,
 }
 
-const CLUSTER: [&str; 3] = ["kind", "namespace", "name"];
-
 const fn described(name: &'static str, sort: Sort, labels: &'static [&'static str], help: &'static str) -> Described {
     Described { name, sort, labels, help }
 }
@@ -35,20 +33,20 @@ const fn described(name: &'static str, sort: Sort, labels: &'static [&'static st
 pub const METRICS: &[Described] = &[
     described("leader", Sort::Gauge, &[], "1 while this process holds the Lease of its release"),
     described("clusters", Sort::Gauge, &["kind"], "Clusters that this operator manages"),
-    described("phase", Sort::Gauge, &[CLUSTER[0], CLUSTER[1], CLUSTER[2], "phase"], "1 for the phase that a cluster is in"),
+    described("phase", Sort::Gauge, &["kind", "namespace", "name", "phase"], "1 for the phase that a cluster is in"),
     described(
         "members",
         Sort::Gauge,
-        &[CLUSTER[0], CLUSTER[1], CLUSTER[2], "state"],
+        &["kind", "namespace", "name", "state"],
         "Members by what they were seen to be; one that serves is counted as ready and by its role",
     ),
     described(
         "paused",
         Sort::Gauge,
-        &[CLUSTER[0], CLUSTER[1], CLUSTER[2], "lane"],
+        &["kind", "namespace", "name", "lane"],
         "1 when a pause of the lane is acknowledged, 0 when not",
     ),
-    described("held_steps", Sort::Gauge, &CLUSTER, "Steps that a pause holds back"),
+    described("held_steps", Sort::Gauge, &["kind", "namespace", "name"], "Steps that a pause holds back"),
     described("passes", Sort::Counter, &["kind", "outcome"], "Passes, by how they ended"),
     described("pass_seconds", Sort::Histogram, &["kind"], "How long passes took"),
     described(

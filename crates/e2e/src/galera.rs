@@ -108,10 +108,11 @@ impl Galera {
         Ok(())
     }
 
-    /// Sends a signal to the server of a member.
-    pub async fn signal_server(&self, ordinal: u16, signal: &str) -> Result<()> {
+    /// Sends a signal to the server of a member, and tells its process.
+    pub async fn signal_server(&self, ordinal: u16, signal: &str) -> Result<String> {
         let process = self.server_process(ordinal).await?;
-        self.cluster.place.shell(&self.cluster.pod(ordinal), &format!("kill -{signal} {process}")).await.map(drop)
+        self.cluster.place.shell(&self.cluster.pod(ordinal), &format!("kill -{signal} {process}")).await?;
+        Ok(process)
     }
 
     /// The number of the server's process in a member.
@@ -122,8 +123,6 @@ impl Galera {
 
     /// Kills the server of a member.
     pub async fn kill_server(&self, ordinal: u16) -> Result<String> {
-        let process = self.server_process(ordinal).await?;
-        self.cluster.place.shell(&self.cluster.pod(ordinal), &format!("kill -KILL {process}")).await?;
-        Ok(process)
+        self.signal_server(ordinal, "KILL").await
     }
 }

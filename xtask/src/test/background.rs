@@ -2,7 +2,6 @@
 //!
 //! A process of its own, so that its output can go to a file: two things that print at once help nobody.
 
-use std::fs::File;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -23,10 +22,7 @@ pub(super) struct Background {
 
 impl Background {
     pub(super) fn start() -> Result<Self> {
-        let directory = cargo::root().join("target/xtask");
-        std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
-        let log = directory.join("lab-build.log");
-        let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+        let (log, file) = cargo::log_file("lab-build")?;
         let child = Command::new(std::env::current_exe().context("this program does not know where it is")?)
             .args(["lab", "build"])
             .current_dir(cargo::root())

@@ -4,9 +4,8 @@
 //! must do its duty all the same. Those that take the API server away, or judge all calls that were made, run when nobody else does.
 
 use std::ffi::OsStr;
-use std::fs::File;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use tokio::process::Command;
 use windlass_lab::Lab;
 
@@ -72,10 +71,7 @@ pub(super) async fn run(lab: &Lab, path: &OsStr, report: &mut Report) -> Result<
 
 /// Runs a command whose output comes in one piece, because another one prints meanwhile.
 async fn show_at_the_end(mut command: Command, name: &str) -> Result<()> {
-    let directory = cargo::root().join("target/xtask");
-    std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
-    let log = directory.join(format!("{name}.log"));
-    let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+    let (log, file) = cargo::log_file(name)?;
     command.stdout(file.try_clone()?).stderr(file);
     let result = cargo::show(command).await;
     println!("\n==> what {name} printed\n{}", std::fs::read_to_string(&log).unwrap_or_default());

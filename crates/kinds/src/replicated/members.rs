@@ -70,11 +70,10 @@ impl<'a> Members<'a> {
         member.dated_role().is_some_and(|seen| self.primaries().any(|primary| !primary.was_asked_before(seen.since)))
     }
 
-    /// Whether a member is stopped, and this one was last heard of before that.
-    pub(super) fn must_confirm(&self, primary: &Member<'_>) -> bool {
+    /// When a member was last seen to have stopped.
+    pub(super) fn last_stop(&self) -> Option<Timestamp> {
         let stopped = self.all.iter().filter(|member| member.role() == Some(&Role::Stopped));
-        let mut seen = stopped.filter_map(|member| member.dated_role().map(|role| role.since));
-        primary.role() == Some(&Role::Primary) && seen.any(|since| primary.was_asked_before(since))
+        stopped.filter_map(Member::dated_role).map(|role| role.since).max()
     }
 
     /// The host names that a starting member is given: primaries first, then the others that should be there.
@@ -103,7 +102,7 @@ impl<'a> Member<'a> {
         self.facts?.role.as_ref()
     }
 
-    fn was_asked_before(&self, time: Timestamp) -> bool {
+    pub(super) fn was_asked_before(&self, time: Timestamp) -> bool {
         self.dated_role().is_none_or(|role| role.at < time)
     }
 

@@ -65,6 +65,7 @@ fn questions(observed: &Observed<'_, Replicated>, cluster: &Validated, members: 
     // The history of a running cluster is asked for once, to know it again.
     let history_wanted = !leaderless && observed.memory.entries().histories.is_empty();
     let pace = if unsettled { UNSETTLED.min(cluster.interval) } else { cluster.interval };
+    let last_stop = members.last_stop();
     let mut questions = Vec::new();
     for member in members.all.iter().filter(|member| member.running.is_none()) {
         let facts = member.facts();
@@ -72,7 +73,8 @@ fn questions(observed: &Observed<'_, Replicated>, cluster: &Validated, members: 
         // A pod that is ready but not known to serve, or the reverse, flipped since it was asked.
         let flipped = member.pod.is_some_and(|pod| pod.ready) != member.serves();
         let mut at = when(role, if flipped { UNSETTLED.min(pace) } else { pace });
-        if members.must_confirm(member) {
+        // Whether a primary outlived those that stopped is asked at once: they wait for it.
+        if member.role() == Some(&Role::Primary) && last_stop.is_some_and(|stop| member.was_asked_before(stop)) {
             at = Timestamp::MIN;
         }
         questions.extend(ask(member, cluster, About::Status).map(|question| (at, question)));
