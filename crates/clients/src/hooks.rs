@@ -1,10 +1,12 @@
 //! Runs hooks in members' pods through the API server.
 //!
 //! Three ends are told apart: it ended with a code, it is unknown whether it ran, and it still runs. A hook that we stop waiting
-//! for goes on in the pod: the connection is not its parent.
+//! for goes on in the pod: the connection is not its parent. But it is kept, so that the hook's end is heard of.
 
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::api::{AttachParams, AttachedProcess};
@@ -16,7 +18,7 @@ use windlass_kinds::replicated::Replicated;
 use windlass_kinds::replicated::facts::{Fact, Of};
 use windlass_kinds::replicated::hooks::{Exec, ExecEnd, HookRun, Question};
 
-use crate::members::Members;
+use crate::members::{Acted, Members};
 
 /// How much of what a hook prints is kept.
 const KEPT_OUTPUT: u64 = 16 * 1024;
@@ -40,10 +42,11 @@ impl Hooks {
         Self { client, places: std::sync::Arc::new(tokio::sync::Semaphore::new(AT_ONCE)) }
     }
 
-    /// Runs a command. What it gets on its standard input is what it may need to know and its arguments have no room for.
-    async fn run(&self, exec: &Exec, input: Option<String>) -> ExecEnd {
+    /// Runs a command. What it gets on its standard input is what it may need to know and its arguments have no room for. Besides its
+    /// end, there comes back the wait for the end of a command that still runs.
+    async fn run(&self, exec: &Exec, input: Option<String>) -> (ExecEnd, Option<BoxFuture<'static, ExecEnd>>) {
         let Ok(_place) = self.places.acquire().await else {
-            return unknown("the operator is stopping");
+            return (unknown("the operator is stopping"), None);
         };
         let parameters = AttachParams::default().container(&exec.container).stdin(input.is_some()).stdout(true).stderr(true);
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &exec.namespace);
@@ -56,15 +59,16 @@ impl Hooks {
                 }
                 process
             }
-            Ok(Err(error)) => return unknown(format!("exec in pod {:?} could not be started: {error}", exec.pod)),
+            Ok(Err(error)) => return (unknown(format!("exec in pod {:?} could not be started: {error}", exec.pod)), None),
             // The request may have arrived: the hook may run. A deed on such a member is not repeated before it was asked again.
             Err(_) => {
-                return unknown(format!("exec in pod {:?} was not answered within {} s", exec.pod, CALL.as_secs()));
+                return (unknown(format!("exec in pod {:?} was not answered within {} s", exec.pod, CALL.as_secs())), None);
             }
         };
-        match tokio::time::timeout(exec.timeout, finish(process)).await {
-            Ok(end) => end,
-            Err(_) => ExecEnd::StillRunning { after: exec.timeout },
+        let mut end = finish(process).boxed();
+        match tokio::time::timeout(exec.timeout, &mut end).await {
+            Ok(end) => (end, None),
+            Err(_) => (ExecEnd::StillRunning { after: exec.timeout }, Some(end)),
         }
     }
 
@@ -90,16 +94,19 @@ impl Hooks {
 
 impl Members<Replicated> for Hooks {
     async fn probe(&self, probe: Question) -> Fact {
-        let end = self.run(&probe.exec, None).await;
+        let (end, _rest) = self.run(&probe.exec, None).await;
         Fact { exec: probe.exec, of: Of::Question(probe.about), end }
     }
 
-    async fn act(&self, permit: &Permit<Clustering>, action: HookRun) -> Fact {
-        let end = match self.same_process(&action.exec).await {
+    async fn act(&self, permit: &Permit<Clustering>, action: HookRun) -> Acted<Replicated> {
+        let (end, rest) = match self.same_process(&action.exec).await {
             Ok(()) => self.run(&action.exec, Some(format!("epoch {}\n", permit.epoch()))).await,
-            Err(why) => ExecEnd::Unknown { why },
+            Err(why) => (ExecEnd::Unknown { why }, None),
         };
-        Fact { exec: action.exec, of: Of::Deed(action.deed), end }
+        let HookRun { exec, deed } = action;
+        let fact = Fact { exec: exec.clone(), of: Of::Deed(deed), end };
+        let rest = rest.map(|rest| rest.map(move |end| Fact { exec, of: Of::Deed(deed), end }).boxed());
+        Acted { fact, rest }
     }
 }
 

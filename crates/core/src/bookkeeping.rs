@@ -9,11 +9,13 @@ use windlass_api::logbook::{Act as Deed, Intent, LogbookSpec, PauseRecord, Plann
 use crate::claim::Identity;
 use crate::gate::{Door, Gate, Parted};
 use crate::kind::{Kind, Observed};
+use crate::labels::SPARED;
 use crate::lane::Lane;
 use crate::memory::noted_edition;
 use crate::plan::Plan;
 use crate::step::{Act, Action, ObjectKind, Step};
-use crate::views::Children;
+use crate::sync;
+use crate::views::{Children, Meta, PodView};
 
 /// How many acts are kept.
 const KEPT_ACTS: usize = 16;
@@ -125,16 +127,40 @@ fn note_plan<K: Kind>(
     entries.plan = PlannedSteps { next, held, running: observed.running.iter().map(running).collect() };
 }
 
+/// An intent that is not planned in this pass may be planned in the next one; only a plan with nothing left to do has no use for it.
+fn has_no_use<K: Kind>(observed: &Observed<'_, K>, plan: &Plan<K::Action>) -> bool {
+    plan.is_empty() && !K::is_blind(observed)
+}
+
+/// The notes on pods that were to be deleted and are not any more.
+pub fn spare<K: Kind>(observed: &Observed<'_, K>, plan: &Plan<K::Action>, entries: &LogbookSpec) -> Vec<Step<K::Action>> {
+    let intents = entries.intents.iter().filter(|it| it.act == DELETE && has_no_use(observed, plan));
+    let pods =
+        intents.filter_map(|it| Some((it, pod_of(it, observed.children)?))).filter(|(it, pod)| !is_spared(it, &pod.meta));
+    pods.map(|(intent, pod)| sync::note(ObjectKind::Pod, &pod.meta, (SPARED.to_owned(), intent.announced.to_string())))
+        .collect()
+}
+
+fn pod_of<'a>(intent: &Intent, children: &'a Children) -> Option<&'a PodView> {
+    children.pods.values().find(|pod| pod.meta.uid == intent.uid && !pod.meta.deleting)
+}
+
+fn is_spared(intent: &Intent, pod: &Meta) -> bool {
+    pod.annotations.get(SPARED).is_some_and(|noted| *noted == intent.announced.to_string())
+}
+
 /// Ends intents about objects by what is observed. Those about members are the kind's to end.
 ///
-/// An intent that is not planned in this pass may be planned in the next one; only a plan with nothing left to do has no use for it.
+/// The deletion of a pod may have been sent, and arrive late: it is withdrawn when the pod has another version than it was sent for.
 fn settle<K: Kind>(observed: &Observed<'_, K>, plan: &Plan<K::Action>, me: &Identity, entries: &mut LogbookSpec) {
-    let of_no_use = plan.is_empty() && !K::is_blind(observed);
+    let of_no_use = has_no_use(observed, plan);
     let mut ended = Vec::new();
     entries.intents.retain(|intent| {
         let outcome = match is_done(intent, observed.children) {
             Some(true) => Some("Done"),
-            Some(false) if of_no_use => Some("Withdrawn"),
+            Some(false) if of_no_use && pod_of(intent, observed.children).is_none_or(|pod| is_spared(intent, &pod.meta)) => {
+                Some("Withdrawn")
+            }
             _ => None,
         };
         if let Some(outcome) = outcome {
@@ -150,7 +176,7 @@ fn settle<K: Kind>(observed: &Observed<'_, K>, plan: &Plan<K::Action>, me: &Iden
 /// Whether an intent about an object was carried out; none for intents about members.
 fn is_done(intent: &Intent, children: &Children) -> Option<bool> {
     match intent.act.as_str() {
-        DELETE => Some(!children.pods.values().any(|pod| pod.meta.uid == intent.uid && !pod.meta.deleting)),
+        DELETE => Some(pod_of(intent, children).is_none()),
         SCALE_IN => {
             let mut sets = children.stateful_sets.values();
             let set = sets.find(|set| set.object.meta.uid == intent.uid);

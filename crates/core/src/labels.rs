@@ -27,6 +27,9 @@ pub const RESOURCES_PAUSED: &str = "windlass.dev/resources-paused";
 pub const CLUSTERING_PAUSED: &str = "windlass.dev/clustering-paused";
 /// Why somebody paused the cluster, in her own words.
 pub const PAUSE_REASON: &str = "windlass.dev/pause-reason";
+/// On a pod that was to be deleted and is not any more: when that had been announced. The note gives the pod another version, so that
+/// a deletion that is still on its way is refused.
+pub const SPARED: &str = "windlass.dev/spared";
 /// `"true"` lets Windlass take over objects that another operator wrote.
 pub const ADOPT: &str = "windlass.dev/adopt";
 /// Says what an unproven entry of a logbook was, once: `windlass.dev/override.ENTRY: VALUE@LOGBOOK-UID`.

@@ -199,7 +199,7 @@ pub enum Act<A> {
         /// The labels, all that we set.
         labels: BTreeMap<String, String>,
     },
-    /// Copy the custom resource's labels, and note what the logbook needs, on a `StatefulSet`'s own metadata.
+    /// Copy the custom resource's labels, and note what the logbook needs, on an object's own metadata.
     Sync {
         /// Which object.
         object: ObjectRef,
@@ -264,7 +264,7 @@ impl<A: Action> Display for Step<A> {
                 let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
                 write!(f, "label {object} {}", labels.join(","))
             }
-            Act::Sync { object, .. } => write!(f, "copy labels to {object}"),
+            Act::Sync { object, .. } => write!(f, "note on {object}"),
             Act::Member(action) => write!(f, "{action}"),
         }
     }

@@ -1,5 +1,5 @@
 //! What is copied to the metadata of a cluster's `StatefulSet`s: the custom resource's labels, so that every component finds
-//! its own objects by selector, and the logbook's edition. Never to pods: that would restart them.
+//! its own objects by selector, and the logbook's edition. Never to the template of pods: that would restart them.
 //!
 //! Applied by a field manager of its own, unforced: a label that somebody else set stays hers, and the conflict is told.
 
@@ -45,9 +45,19 @@ fn is_so(meta: &Meta, labels: &BTreeMap<String, String>, annotations: &BTreeMap<
 }
 
 fn step<A: Action>(meta: &Meta, labels: BTreeMap<String, String>, annotations: BTreeMap<String, String>) -> Step<A> {
-    let object = ObjectRef { kind: ObjectKind::StatefulSet, namespace: meta.namespace.clone(), name: meta.name.clone() };
-    let act = Act::Sync { object, over: meta.as_judged(), labels, annotations };
+    let act = Act::Sync { object: named(ObjectKind::StatefulSet, meta), over: meta.as_judged(), labels, annotations };
     Step::new(act, "labels of the custom resource and the logbook's edition are copied to it")
+}
+
+/// A note on an object that has no other copies.
+pub(crate) fn note<A: Action>(kind: ObjectKind, meta: &Meta, note: (String, String)) -> Step<A> {
+    let (labels, annotations) = (BTreeMap::new(), BTreeMap::from([note]));
+    let act = Act::Sync { object: named(kind, meta), over: meta.as_judged(), labels, annotations };
+    Step::new(act, "what was announced for it is withdrawn")
+}
+
+fn named(kind: ObjectKind, meta: &Meta) -> ObjectRef {
+    ObjectRef { kind, namespace: meta.namespace.clone(), name: meta.name.clone() }
 }
 
 #[cfg(test)]

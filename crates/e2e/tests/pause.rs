@@ -22,6 +22,12 @@ const WHY: &str = "the rope is being inspected";
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_cluster_is_not_touched_and_everything_happens_after_it() -> Result<()> {
     let stage = Stage::get().await?;
+    // It is the same minute for both.
+    let (light, galera) = tokio::join!(members_and_objects_stay_as_they_are(&stage), a_killed_server_stays_down(&stage));
+    light.and(galera)
+}
+
+async fn members_and_objects_stay_as_they_are(stage: &Stage) -> Result<()> {
     stage
         .with_namespace("pause", true, async |place| {
             let cluster = place.dummy("held", 3).await?;
@@ -49,9 +55,7 @@ async fn a_paused_cluster_is_not_touched_and_everything_happens_after_it() -> Re
         .await
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_killed_during_a_pause_stays_down_until_it_ends() -> Result<()> {
-    let stage = Stage::get().await?;
+async fn a_killed_server_stays_down(stage: &Stage) -> Result<()> {
     stage
         .with_namespace("pause-galera", true, async |place| {
             let galera = place.galera().await?;

@@ -9,7 +9,9 @@ use anyhow::{Context as _, Result, ensure};
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::api::DeleteParams;
+use serde_json::json;
 use windlass_core::labels::OVERRIDE_PREFIX;
+use windlass_e2e::dummy;
 use windlass_e2e::galera::Galera;
 use windlass_e2e::galera::load::{Observer, Writer};
 use windlass_e2e::{LONG, Stage, wait_for};
@@ -141,6 +143,74 @@ async fn a_survivor_that_missed_rows_is_not_promoted_and_who_lost_its_data_is_no
             let last = acts.iter().filter(|it| it.act == "Seed").max_by_key(|it| it.announced);
             ensure!(last.is_some_and(|it| it.target == galera.cluster.pod(2)), "{acts:?}");
             stage.say("neither an interrupted transfer nor an emptied volume became the seed");
+            other_history(&galera).await
+        })
+        .await
+}
+
+/// A volume of another cluster came in, and it holds more.
+async fn other_history(galera: &Galera) -> Result<()> {
+    const OTHER: &str = "0badc0de-0000-11f0-8000-0123456789ab";
+    let (cluster, place) = (&galera.cluster, &galera.cluster.place);
+    cluster.pause("the stage is set").await?;
+    try_join_all((0..MEMBERS).map(|member| galera.kill_server(member))).await?;
+    let script = format!("sed -i 's/^uuid:.*/uuid: {OTHER}/; s/^seqno:.*/seqno: 999999/' /var/lib/mysql/data/grastate.dat");
+    place.shell(&cluster.pod(0), &script).await?;
+    cluster.wait_for_condition("Available", "False", "NoMemberServes").await?;
+    let seeds = seeds_of(galera).await?;
+    cluster.resume().await?;
+    let stalled = cluster.wait_for_condition("Stalled", "True", "SeedUndecided").await?;
+    ensure!(stalled.message.contains(&format!("member 0: stopped, at {OTHER}:999999")), "{}", stalled.message);
+    ensure!(seeds_of(galera).await? == seeds, "somebody was seeded");
+    place.stage().say("a member with another history: nobody is seeded, and it is named");
+    // As the guide says: its data is put aside, and it asks the others for theirs.
+    place.shell(&cluster.pod(0), "mv /var/lib/mysql/data /var/lib/mysql/aside").await?;
+    place.api::<Pod>().delete(&cluster.pod(0), &DeleteParams::default()).await?;
+    cluster.wait_until_ready(MEMBERS).await?;
+    galera.check_rows(MEMBERS, &[1]).await?;
+    place.stage().say("put aside, it joined the others");
+    Ok(())
+}
+
+async fn seeds_of(galera: &Galera) -> Result<usize> {
+    let logbook = galera.cluster.logbook().await?.spec;
+    let ended = logbook.acts.iter().filter(|it| it.act == "Seed").count();
+    Ok(ended + logbook.intents.iter().filter(|it| it.act == "Seed").count())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_seed_that_hangs_is_waited_for() -> Result<()> {
+    let stage = Stage::get().await?;
+    stage
+        .with_namespace("hanging", true, async |place| {
+            let mut manifest = dummy::manifest("slow", MEMBERS);
+            let member = &mut manifest["spec"]["pod"]["containers"][0]["command"][2];
+            *member = json!(format!("touch /state/hold; {}", member.as_str().context("no command")?));
+            manifest["spec"]["pod"]["commands"]["seed"]["timeout"] = json!("3s");
+            place.apply(&[manifest]).await?;
+            let cluster = place.cluster("slow")?;
+            let stalled = cluster.wait_for_condition("Stalled", "True", "SeedUndecided").await?;
+            ensure!(stalled.message.contains("did not end within its 3 s and still runs"), "{}", stalled.message);
+            let since = stage.audit().mark()?;
+            wait_for("every member says again and again that it is stopped", LONG, async || {
+                let asked = cluster.operator_requests(since)?;
+                for pod in cluster.pods(MEMBERS) {
+                    let times = asked.iter().filter(|it| it.command().is_some() && it.name() == pod).count();
+                    ensure!(times >= 5, "{pod} was asked {times} times");
+                }
+                Ok(())
+            })
+            .await?;
+            let hooks = cluster.hooks(MEMBERS).await?;
+            ensure!(hooks == [format!("seed {}", cluster.pod(0))], "these were run: {hooks:?}");
+            stage.say("a seed that hangs: it is told, and no other hook is run anywhere");
+            for pod in cluster.pods(MEMBERS) {
+                place.shell(&pod, "rm /state/hold").await?;
+            }
+            cluster.wait_until_ready(MEMBERS).await?;
+            let seeds = cluster.hooks(MEMBERS).await?.into_iter().filter(|it| it.starts_with("seed")).count();
+            ensure!(seeds == 1, "{seeds} seeds were run");
+            stage.say("its end was heard of, and the others joined");
             Ok(())
         })
         .await

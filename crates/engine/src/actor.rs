@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use windlass_clients::members::Members;
+use windlass_clients::members::{Acted, Members};
 use windlass_core::claim::Identity;
 use windlass_core::gate::Permit;
 use windlass_core::kind::Kind;
@@ -61,8 +61,10 @@ pub(crate) struct Signals {
 pub(crate) enum Message<K: Kind> {
     /// A member answered a question of this outlook.
     Answer { fact: K::Fact, target: String, outlook: u32, took: Duration },
-    /// An action ended.
-    Ended(K::Fact, K::Action, Duration),
+    /// An action ended, or is not waited for any longer.
+    Ended(Acted<K>, K::Action, Duration),
+    /// An action ended that was not waited for any longer.
+    EndedLate(K::Fact),
     /// The code that asked or acted panicked.
     Broke(String),
 }
@@ -193,10 +195,17 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                     K::learn(&mut self.facts, fact, now);
                 }
             }
-            Message::Ended(fact, action, took) => {
+            Message::Ended(Acted { fact, rest }, action, took) => {
                 self.running.retain(|run| *run != action);
                 self.shared.metrics.operation(K::NAME, K::named(&fact), took);
                 tracing::info!(cluster = %self.key, action = %action, seconds = took.as_secs_f64(), "operation ended: {fact}");
+                K::learn(&mut self.facts, fact, now);
+                if let Some(rest) = rest {
+                    self.beside(action.to_string(), async move { Message::EndedLate(rest.await) });
+                }
+            }
+            Message::EndedLate(fact) => {
+                tracing::info!(cluster = %self.key, "operation ended late: {fact}");
                 K::learn(&mut self.facts, fact, now);
             }
             Message::Broke(what) => return Err(Broken(what)),
@@ -209,8 +218,8 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         self.running.push(action.clone());
         let (shared, started) = (Arc::clone(&self.shared), Instant::now());
         self.beside(action.to_string(), async move {
-            let fact = shared.members.act(&permit, action.clone()).await;
-            Message::Ended(fact, action, started.elapsed())
+            let acted = shared.members.act(&permit, action.clone()).await;
+            Message::Ended(acted, action, started.elapsed())
         });
     }
 

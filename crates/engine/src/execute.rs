@@ -142,7 +142,7 @@ impl Executor<'_> {
         outcome(self.patch_merge::<Pod>(object, &body).await)
     }
 
-    /// Sets our copies on the metadata of a `StatefulSet`. Unforced: what somebody else set stays hers.
+    /// Sets our copies on an object's metadata. Unforced: what somebody else set stays hers.
     pub(crate) async fn sync(
         &self,
         _permit: &Permit<Unpaused>,
@@ -163,7 +163,12 @@ impl Executor<'_> {
             },
         });
         let parameters = PatchParams::apply(FIELD_MANAGER_LABELS);
-        match self.patch::<StatefulSet>(object, "copy labels to", &parameters, &Patch::Apply(&body)).await {
+        let patch = Patch::Apply(&body);
+        let answer = match object.kind {
+            ObjectKind::Pod => self.patch::<Pod>(object, "note on", &parameters, &patch).await.map(drop),
+            _ => self.patch::<StatefulSet>(object, "copy labels to", &parameters, &patch).await.map(drop),
+        };
+        match answer {
             Err(error) if error.is_field_conflict() => Outcome::Failed { why: error.to_string() },
             answer => outcome(answer),
         }

@@ -107,7 +107,13 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         }
         note_pass(&observed, &self.shared.identity, &plan, &gate, &parted, &mut entries);
         let spec = stored.as_deref().map(|stored| &stored.spec);
-        let copies = if frozen.is_none() { sync::steps(resource.meta().labels.as_ref(), spec, &children) } else { Vec::new() };
+        let copies = if frozen.is_none() {
+            let mut copies = sync::steps(resource.meta().labels.as_ref(), spec, &children);
+            copies.extend(bookkeeping::spare(&observed, &plan, &entries));
+            copies
+        } else {
+            Vec::new()
+        };
         self.claim(&mut entries, !parted.go.is_empty() || !copies.is_empty());
         count_edition(spec, &children, &mut entries);
 

@@ -53,8 +53,8 @@ const REQUEST_FAULTS: [(&str, Fault); 10] = [
 ];
 
 /// Faults of an action on a member.
-const ACTION_FAULTS: [(&str, Fault); 3] =
-    [("lost", Fault::LostBefore), ("lost-done", Fault::LostAfter), ("fails", Fault::Fails)];
+const ACTION_FAULTS: [(&str, Fault); 4] =
+    [("lost", Fault::LostBefore), ("lost-done", Fault::LostAfter), ("lingers", Fault::Slow), ("fails", Fault::Fails)];
 
 const TWISTS: [(&str, Twist); 4] =
     [("drop", Twist::Drop), ("delay", Twist::Delay), ("merge", Twist::Merge), ("410", Twist::Gone)];

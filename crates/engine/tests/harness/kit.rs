@@ -47,6 +47,9 @@ pub trait World: Send + Sync + Sized + 'static {
     /// How an action looks whose connection was lost.
     fn lost(action: <Self::Kind as Kind>::Action) -> <Self::Kind as Kind>::Fact;
 
+    /// How an action looks that nobody waits for any longer.
+    fn still_runs(action: <Self::Kind as Kind>::Action) -> <Self::Kind as Kind>::Fact;
+
     /// How an action looks that failed and did nothing.
     fn failed(action: <Self::Kind as Kind>::Action) -> <Self::Kind as Kind>::Fact;
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
-use windlass_clients::members::Members;
+use windlass_clients::members::{Acted, Members};
 use windlass_core::gate::Permit;
 use windlass_core::kind::Kind;
 use windlass_core::lane::Clustering;
@@ -112,7 +112,7 @@ impl<W: World> Members<W::Kind> for Reach<W> {
         self.0.stage.world.ask(probe).await
     }
 
-    async fn act(&self, permit: &Permit<Clustering>, action: <W::Kind as Kind>::Action) -> <W::Kind as Kind>::Fact {
+    async fn act(&self, permit: &Permit<Clustering>, action: <W::Kind as Kind>::Action) -> Acted<W::Kind> {
         let (life, stage) = (&*self.0, &*self.0.stage);
         if life.is_dead() {
             return std::future::pending().await;
@@ -120,7 +120,7 @@ impl<W: World> Members<W::Kind> for Reach<W> {
         stage.accuse(stage.judge.action(&stage.server.store(), &action));
         let epoch = permit.epoch();
         match stage.director.number(format!("hook {action}"), true) {
-            None => stage.world.begin(epoch, action).await,
+            None => Acted::all(stage.world.begin(epoch, action).await),
             Some(Blow::Crash(moment)) => {
                 match moment {
                     Moment::Before => {}
@@ -132,12 +132,16 @@ impl<W: World> Members<W::Kind> for Reach<W> {
                 life.die();
                 std::future::pending().await
             }
-            Some(Blow::Fault(Fault::LostAfter | Fault::HangAfter | Fault::CodeAfter(_) | Fault::Slow)) => {
+            Some(Blow::Fault(Fault::LostAfter | Fault::HangAfter | Fault::CodeAfter(_))) => {
                 drop(stage.world.begin(epoch, action.clone()));
-                W::lost(action)
+                Acted::all(W::lost(action))
             }
-            Some(Blow::Fault(Fault::Fails)) => W::failed(action),
-            Some(Blow::Fault(Fault::LostBefore | Fault::Hang | Fault::Code(_))) => W::lost(action),
+            Some(Blow::Fault(Fault::Slow)) => {
+                let rest = stage.world.begin(epoch, action.clone());
+                Acted { fact: W::still_runs(action), rest: Some(rest) }
+            }
+            Some(Blow::Fault(Fault::Fails)) => Acted::all(W::failed(action)),
+            Some(Blow::Fault(Fault::LostBefore | Fault::Hang | Fault::Code(_))) => Acted::all(W::lost(action)),
         }
     }
 }

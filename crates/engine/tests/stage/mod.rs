@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use windlass_api::ReplicatedStatefulSet;
-use windlass_clients::members::Members;
+use windlass_clients::members::{Acted, Members};
 use windlass_core::gate::Permit;
 use windlass_core::lane::Clustering;
 use windlass_engine::{Calls, Clock, Controller, Health, Metrics, Settings};
@@ -77,12 +77,12 @@ impl Members<Replicated> for Crew {
         Fact { exec: probe.exec, of: Of::Question(probe.about), end }
     }
 
-    async fn act(&self, _permit: &Permit<Clustering>, action: HookRun) -> Fact {
+    async fn act(&self, _permit: &Permit<Clustering>, action: HookRun) -> Acted<Replicated> {
         let mut state = self.inner.lock().unwrap();
         state.deeds.push((action.deed, action.exec.pod.clone()));
         state.running.insert(action.exec.pod.clone(), action.deed != Deed::Stop);
         drop(state);
-        Fact { exec: action.exec, of: Of::Deed(action.deed), end: exited(0, "") }
+        Acted::all(Fact { exec: action.exec, of: Of::Deed(action.deed), end: exited(0, "") })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use windlass_api::logbook::Intent;
 use windlass_core::labels;
 use windlass_core::ordinals::Ordinal;
 use windlass_core::scale::Scale;
@@ -79,6 +80,10 @@ impl Planner<'_, '_> {
             if member.ordinal.get() >= wanted || member.running.is_some() || member.role() != Some(&Role::Stopped) {
                 continue;
             }
+            if let Some(told) = self.still_runs(&member) {
+                self.wait(reason::STARTING, format!("member {} waits to be started; {told}", member.ordinal), false);
+                continue;
+            }
             let has_place = places > 0 && self.members.goes_on_without(&member);
             if scale.keep.contains(member.ordinal) || !has_place || !self.may_try(&member) {
                 self.wait(reason::STARTING, format!("member {} waits to be started", member.ordinal), false);
@@ -138,11 +143,12 @@ impl Planner<'_, '_> {
     fn mend_failed(&mut self, scale: &Scale) {
         for member in self.members.all.clone() {
             let Some(Role::Failed { .. }) = member.role() else { continue };
+            let lingers = member.lingers() == Some(Deed::Stop);
             let stops = member.failure().filter(|failure| failure.deed == Deed::Stop).map_or(0, |failure| failure.count);
             if member.running.is_some() || scale.start.contains(member.ordinal) {
                 continue;
             }
-            if stops < FUTILE_STOPS {
+            if stops < FUTILE_STOPS && !lingers {
                 let due = self.lasts(&member) && self.may_try(&member);
                 let begun = due && self.hook(member.ordinal, Deed::Stop, "the member failed, and is to be started again");
                 if !begun {
@@ -158,7 +164,8 @@ impl Planner<'_, '_> {
             match member.pod.filter(|pod| !pod.meta.deleting && self.cluster.has_claims()) {
                 Some(pod) if !others_end => {
                     let act = Act::Delete { object: self.object(ObjectKind::Pod, &pod.meta.name), over: pod.meta.as_judged() };
-                    self.step(act, format!("the member failed and could not be stopped {stops} times"));
+                    let why = if lingers { "in the time that the hook has".to_owned() } else { format!("{stops} times") };
+                    self.step(act, format!("the member failed and could not be stopped {why}"));
                 }
                 Some(_) => {}
                 None => {
@@ -195,16 +202,9 @@ impl Planner<'_, '_> {
         };
         let Some(member) = self.member(ordinal) else { return };
         let pods: BTreeSet<&str> = self.members.all.iter().filter_map(|it| it.pod.map(|pod| pod.meta.uid.as_str())).collect();
-        // A seed that was announced may still run in its pod, and ends with it at the latest. Until then no other member may be tried;
-        // the same one may, once it says that it is stopped: its hook refuses to run twice.
+        // A seed that was announced may still run in its pod, and ends with it at the latest.
         let announced = remembered.intents.iter().find(|it| is_decisive(it) && pods.contains(it.uid.as_str()));
-        if let Some(intent) = announced
-            && Some(intent.uid.as_str()) != member.pod.map(|pod| pod.meta.uid.as_str())
-        {
-            let message = format!(
-                "{} was to be the seed, and whether that still runs is unknown; delete that pod to let another be the seed",
-                intent.target
-            );
+        if let Some(message) = announced.and_then(|intent| self.may_run(intent, &member)) {
             return self.wait(reason::SEED_UNDECIDED, message, true);
         }
         if !self.may_try(&member) {
@@ -217,14 +217,40 @@ impl Planner<'_, '_> {
         self.hook(ordinal, deed, why);
     }
 
-    /// A hook that failed is tried again later and later.
-    fn may_try(&self, member: &Member<'_>) -> bool {
-        member.failure().is_none_or(|failure| due_at(failure.at, backoff(failure.count)) <= self.observed.now)
+    /// Why an announced seed keeps this member from being the seed.
+    fn may_run(&self, intent: &Intent, member: &Member<'_>) -> Option<String> {
+        let pod = &intent.target;
+        if Some(intent.uid.as_str()) != member.pod.map(|pod| pod.meta.uid.as_str()) {
+            return Some(format!(
+                "{pod} was to be the seed, and whether that still runs is unknown; delete that pod to let another be the seed"
+            ));
+        }
+        // The same one may be tried again when it says that it is stopped: a hook out of our sight refuses to run twice. One whose end
+        // we will hear of is waited for.
+        self.still_runs(member).map(|told| format!("{pod} is to be the seed; {told}"))
     }
 
-    /// Plans a hook. False when its member cannot be reached.
+    /// What to say of a member in which a hook runs for too long.
+    fn still_runs(&self, member: &Member<'_>) -> Option<String> {
+        let deed = member.lingers()?;
+        let (name, timeout): (&str, _) = (deed.into(), self.cluster.deed(deed).1.as_secs());
+        Some(format!(
+            "the hook {} in it did not end within its {timeout} s and still runs, and nothing else is begun there before it ends; look at \
+             what it waits for, or delete that pod to end it",
+            name.to_lowercase()
+        ))
+    }
+
+    /// A hook that failed is tried again later and later, and never while it still runs.
+    fn may_try(&self, member: &Member<'_>) -> bool {
+        member.lingers().is_none()
+            && member.failure().is_none_or(|failure| due_at(failure.at, backoff(failure.count)) <= self.observed.now)
+    }
+
+    /// Plans a hook. False when its member cannot be reached, or another one still runs in it.
     fn hook(&mut self, ordinal: Ordinal, deed: Deed, why: &str) -> bool {
-        let Some(run) = self.member(ordinal).and_then(|member| self.run(&member, deed)) else { return false };
+        let member = self.member(ordinal).filter(|member| member.lingers().is_none());
+        let Some(run) = member.and_then(|member| self.run(&member, deed)) else { return false };
         self.step(Act::Member(run), why);
         true
     }

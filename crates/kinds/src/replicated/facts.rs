@@ -107,6 +107,8 @@ pub struct MemberFacts {
     pub role: Option<Dated<Role>>,
     /// What it holds.
     pub position: Option<Dated<Position>>,
+    /// The hook that still runs although nobody waits for it any longer. Its end will be heard of.
+    pub lingers: Option<Deed>,
     /// The last hook that did not succeed.
     pub failure: Option<Failure>,
 }
@@ -198,6 +200,7 @@ impl Facts {
                 member.turn += 1;
                 member.role = None;
                 member.position = None;
+                member.lingers = matches!(end, ExecEnd::StillRunning { .. }).then_some(deed);
                 member.failure = failure(deed, end, now, member.failure.take());
             }
         }

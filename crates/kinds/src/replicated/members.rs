@@ -122,6 +122,11 @@ impl<'a> Member<'a> {
         self.facts?.failure.as_ref()
     }
 
+    /// The hook that still runs in it although nobody waits for it any longer.
+    pub(super) fn lingers(&self) -> Option<Deed> {
+        self.facts?.lingers
+    }
+
     /// Whether it serves, in whatever role.
     pub(super) fn serves(&self) -> bool {
         matches!(self.role(), Some(Role::Primary | Role::Secondary))

@@ -5,7 +5,7 @@ use windlass_core::views::{Children, Compact};
 use super::super::build;
 use super::super::facts::Of;
 use super::super::fixtures::*;
-use super::super::hooks::Deed;
+use super::super::hooks::{Deed, ExecEnd};
 
 fn steps(texts: &[&str]) -> Vec<String> {
     texts.iter().map(ToString::to_string).collect()
@@ -190,6 +190,15 @@ fn a_joining_member_is_told_of_primaries_first_and_of_all_peers() {
     let windlass_core::step::Act::Member(run) = &plan.steps[0].act else { panic!("{plan:?}") };
     assert_eq!(run.exec.command, ["/hooks/primary", "rss-orders-2.orders-svc", "rss-orders-1.orders-svc"]);
     assert_eq!(fixture.said("MembersStarting").unwrap().1, "member 1 waits to be started");
+}
+
+#[test]
+fn a_start_that_still_runs_is_waited_for_and_told() {
+    let end = ExecEnd::StillRunning { after: std::time::Duration::from_secs(10) };
+    let fixture = Fixture::serving(3).learns(2, Of::Deed(Deed::Primary), end).role(2, STOPPED).later(3600).role(0, PRIMARY);
+    assert_eq!(fixture.moves().iter().filter(|step| step.starts_with("start")).count(), 0, "{:?}", fixture.moves());
+    let (_, message) = fixture.said("MembersStarting").unwrap();
+    assert!(message.contains("member 2") && message.contains("the hook primary"), "{message}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use windlass_core::views::{ClaimView, Meta};
 
 use super::super::facts::{Fact, Of};
 use super::super::fixtures::*;
-use super::super::hooks::{About, Deed};
+use super::super::hooks::{About, Deed, ExecEnd};
 use super::*;
 
 fn choice(fixture: &Fixture) -> Result<Choice, Undecided> {
@@ -249,6 +249,30 @@ fn an_announced_seed_in_another_live_pod_blocks() {
 fn an_announced_seed_does_not_block(#[case] ordinal: u16, #[case] uid: &str) {
     let fixture = holding(&[Some(3), Some(4)]).logbook(|logbook| logbook.intents = vec![announced(ordinal, uid)]);
     assert!(fixture.steps().contains(&"seed the cluster from rss-orders-1".to_owned()), "{:?}", fixture.plan());
+}
+
+/// The seed's hook did not end in its time, and the member says that it is stopped.
+fn lingering(holds: [u64; 2]) -> Fixture {
+    let fixture = holding(&holds.map(Some)).logbook(|logbook| logbook.intents = vec![announced(1, "uid-rss-orders-1-a")]);
+    let end = ExecEnd::StillRunning { after: std::time::Duration::from_secs(10) };
+    fixture.learns(1, Of::Deed(Deed::Seed), end).role(1, STOPPED).holds(1, &position(HISTORY, holds[1])).later(3600)
+}
+
+#[rstest]
+#[case::it_would_be_the_seed_again([3, 4])]
+#[case::another_would_be([5, 4])]
+fn a_seed_that_still_runs_is_waited_for(#[case] holds: [u64; 2]) {
+    let fixture = lingering(holds);
+    assert_eq!(fixture.moves(), Vec::<String>::new());
+    let (stalled, message) = fixture.said("SeedUndecided").unwrap();
+    assert!(stalled && message.contains("rss-orders-1") && message.contains("delete that pod"), "{message}");
+}
+
+#[test]
+fn a_seed_that_failed_after_all_is_tried_again() {
+    let fixture = lingering([3, 4]).learns(1, Of::Deed(Deed::Seed), exited(1, "")).role(1, STOPPED);
+    let fixture = fixture.holds(1, &position(HISTORY, 4)).later(3600);
+    assert_eq!(fixture.moves(), ["seed the cluster from rss-orders-1"]);
 }
 
 #[test]

@@ -314,6 +314,11 @@ impl World for Harbour {
         Fact { exec: action.exec, of: Of::Deed(action.deed), end: lost("connection reset") }
     }
 
+    fn still_runs(action: HookRun) -> Fact {
+        let end = ExecEnd::StillRunning { after: action.exec.timeout };
+        Fact { exec: action.exec, of: Of::Deed(action.deed), end }
+    }
+
     fn failed(action: HookRun) -> Fact {
         Fact { exec: action.exec, of: Of::Deed(action.deed), end: exited(1, "") }
     }

@@ -206,6 +206,8 @@ impl World {
             self.database.wipe(ordinal);
         }
         if let Some(run) = hook.reports {
+            // Nobody is told any more that it still runs.
+            self.events.retain(|(_, event)| !matches!(event, Event::Reported { run: other, .. } if *other == run));
             self.after(1, Event::Reported { run, end: super::lost("the container ended") });
         }
     }

@@ -245,13 +245,15 @@ impl World {
         let (reports, works, unseen) = match fate {
             0 => (Some(run.clone()), false, None),
             1 => (None, self.dice.chance(60), Some(lost("connection reset"))),
-            2 => (None, true, Some(ExecEnd::StillRunning { after: run.exec.timeout })),
+            2 => (Some(run.clone()), true, Some(ExecEnd::StillRunning { after: run.exec.timeout })),
             _ => (Some(run.clone()), true, None),
         };
         self.hooks.insert(ordinal, Hook { id, deed: run.deed, reports });
         let mut ends = wait;
         if let Some(end) = unseen {
-            ends = 1 + self.dice.below(20);
+            // One that is not waited for any longer ends after that.
+            let after = if matches!(end, ExecEnd::StillRunning { .. }) { wait } else { 0 };
+            ends = after + 1 + self.dice.below(20);
             self.after(wait, Event::Reported { run, end });
         }
         self.after(ends, Event::HookEnds { ordinal, id, works });

@@ -128,7 +128,11 @@ impl World {
                     pod.meta.resource_version = version;
                 }
             }
-            Act::Sync { .. } => {}
+            Act::Sync { object, annotations, .. } => {
+                if let Some(pod) = self.children.pods.get_mut(&object.name) {
+                    pod.meta.annotations.extend(annotations.clone());
+                }
+            }
             Act::Member(run) => self.start(run.clone()),
         }
     }
@@ -162,8 +166,10 @@ impl World {
                 // A hook of which nothing was heard may have done it already.
                 let itself = self.database.server(run.exec.ordinal.get()) == Server::Primary;
                 assert!(self.database.primaries() == usize::from(itself), "{step} beside a primary component");
+                // The same one may be tried again when its hook runs out of the operator's sight, and refuses.
                 let starts = |(ordinal, hook): (&u16, &super::Hook)| {
-                    *ordinal != run.exec.ordinal.get() && matches!(hook.deed, Deed::Seed | Deed::Promote)
+                    let may_be_known = *ordinal != run.exec.ordinal.get() || hook.reports.is_some();
+                    may_be_known && matches!(hook.deed, Deed::Seed | Deed::Promote)
                 };
                 assert!(!self.hooks.iter().any(starts), "{step} while another seed may come up");
                 self.judge_announced(step, run.target_uid());
