@@ -159,7 +159,7 @@ async fn other_history(galera: &Galera) -> Result<()> {
     cluster.wait_for_condition("Available", "False", "NoMemberServes").await?;
     let seeds = seeds_of(galera).await?;
     cluster.resume().await?;
-    let stalled = cluster.wait_for_condition("Stalled", "True", "SeedUndecided").await?;
+    let stalled = cluster.wait_for_condition("Stalled", "True", "LogbookContradicted").await?;
     ensure!(stalled.message.contains(&format!("member 0: stopped, at {OTHER}:999999")), "{}", stalled.message);
     ensure!(seeds_of(galera).await? == seeds, "somebody was seeded");
     place.stage().say("a member with another history: nobody is seeded, and it is named");

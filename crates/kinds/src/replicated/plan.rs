@@ -110,7 +110,8 @@ impl Planner<'_, '_> {
         let Some(stranger) = stranger else { return true };
         let had = remembered.join(", ");
         let message = format!(
-            "{}, but the cluster is remembered to have history {had}; nothing is seeded or removed",
+            "{}, but the cluster is remembered to have history {had}; nothing is seeded or removed; find out where its data comes from, put \
+             it aside if it is not needed, and delete the pod",
             stranger.described()
         );
         self.wait(reason::LOGBOOK_CONTRADICTED, message, true);
