@@ -1,0 +1,3 @@
+//! `MySQLCluster`: what is decided about it.
+
+pub mod acknowledging;
