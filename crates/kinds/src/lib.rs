@@ -3,4 +3,5 @@
 //!
 //! Pure: no client, no clock, no randomness, no logging.
 
+pub mod mysql;
 pub mod replicated;

@@ -1,0 +1,3 @@
+//! `MySQLCluster`: MySQL with semi-synchronous replication.
+
+pub mod gtid;
