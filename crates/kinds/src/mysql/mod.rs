@@ -1,3 +1,4 @@
 //! `MySQLCluster`: MySQL with semi-synchronous replication.
 
 pub mod gtid;
+pub mod mycnf;
