@@ -1,3 +1,8 @@
-//! `MySQLCluster`: what is decided about it.
+//! `MySQLCluster`: MySQL with semi-synchronous replication.
+//!
+//! The foundations, each by itself: what sets of transactions hold, who acknowledges commits and who may replace a lost primary, and
+//! the servers' my.cnf. Nothing serves the kind yet.
 
 pub mod acknowledging;
+pub mod gtid;
+pub mod mycnf;

@@ -15,6 +15,8 @@ use std::collections::BTreeSet;
 
 use windlass_core::ordinals::Ordinal;
 
+use super::gtid::{GtidSet, Uuid};
+
 pub use change::{Next, Settings, next};
 pub use failover::{Promotion, Reading, Refusal, judge};
 
@@ -24,6 +26,12 @@ pub trait Transactions: Clone + PartialEq {
     fn contains(&self, other: &Self) -> bool;
 }
 
+impl Transactions for GtidSet {
+    fn contains(&self, other: &Self) -> bool {
+        other.is_within(self)
+    }
+}
+
 /// A member that acknowledges, as it was when it was recorded. Another server in its place, or the same one with another's data,
 /// is another voter: what this one received is gone with it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +39,7 @@ pub struct Voter {
     /// The member's number.
     pub ordinal: Ordinal,
     /// The UUID of its server.
-    pub server: String,
+    pub server: Uuid,
     /// How often its data was replaced by a clone.
     pub generation: u32,
 }

@@ -61,7 +61,7 @@ fn bit(ordinal: usize, generation: u8) -> Voters {
 
 fn voter(ordinal: usize, generation: u8) -> Voter {
     let number = u16::try_from(ordinal).unwrap();
-    Voter { ordinal: Ordinal::new(number), server: format!("server-{ordinal}"), generation: u32::from(generation) }
+    Voter { ordinal: Ordinal::new(number), server: Uuid::new(u128::from(number)), generation: u32::from(generation) }
 }
 
 fn voters(bits: Voters) -> BTreeSet<Voter> {
