@@ -5,6 +5,7 @@
 
 pub mod lenient;
 pub mod logbook;
+pub mod mysql;
 pub mod replicated;
 pub mod schema;
 

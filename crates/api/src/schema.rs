@@ -50,6 +50,11 @@ fn fit_node(node: &mut JSONSchemaProps, depth: usize) {
     if node.format.as_deref().is_some_and(|format| format.starts_with("uint")) {
         node.format = None;
     }
+    // A null where a default stands becomes the default, as in APIs that know no null there; an enum would refuse it otherwise.
+    // Quantities, which have no type, keep it: there it means none at all.
+    if node.default.is_some() && node.type_.is_some() {
+        node.nullable = None;
+    }
     if depth > DESCRIBED_DEPTH {
         node.description = None;
     }
