@@ -4,11 +4,13 @@
 //! derive cannot say.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
+    CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
 
 /// Depth up to which descriptions are kept: our own fields. Deeper lie the types of Kubernetes, which `kubectl explain pod` explains.
 const DESCRIBED_DEPTH: usize = 4;
+/// The field of claims, in every kind.
+const CLAIM_TEMPLATES: &str = "volumeClaimTemplates";
 
 /// Fits every version of a definition.
 pub fn fit(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
@@ -45,6 +47,17 @@ fn keep_unknown(node: &mut JSONSchemaProps) {
     }
 }
 
+/// A whole object inside of ours says what it is, or nothing. With anything else in its place the resource could not be read, and
+/// nobody would tell its owner; so it is refused at the door.
+fn name_claims(templates: &mut JSONSchemaProps) {
+    let Some(JSONSchemaPropsOrArray::Schema(claim)) = &mut templates.items else { return };
+    for (property, value) in [("apiVersion", "v1"), ("kind", "PersistentVolumeClaim")] {
+        if let Some(property) = claim.properties.as_mut().and_then(|all| all.get_mut(property)) {
+            property.enum_ = Some(vec![JSON(value.into())]);
+        }
+    }
+}
+
 fn fit_node(node: &mut JSONSchemaProps, depth: usize) {
     // The API server knows no unsigned formats and warns about them; the bounds stay.
     if node.format.as_deref().is_some_and(|format| format.starts_with("uint")) {
@@ -58,7 +71,10 @@ fn fit_node(node: &mut JSONSchemaProps, depth: usize) {
     if depth > DESCRIBED_DEPTH {
         node.description = None;
     }
-    for child in node.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
+    for (name, child) in node.properties.iter_mut().flatten() {
+        if name == CLAIM_TEMPLATES {
+            name_claims(child);
+        }
         fit_node(child, depth + 1);
     }
     if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut node.items {

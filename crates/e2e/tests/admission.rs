@@ -54,6 +54,11 @@ const MISTAKES: &[Mistake] = &[
     ),
     ("an interval that is no duration", |it| it["spec"]["reconcileInterval"] = json!("5 minutes"), &["spec.reconcileInterval"]),
     ("chaos without end", |it| it["spec"]["chaosLevel"] = json!(20), &["spec.chaosLevel", "19"]),
+    (
+        "a claim that says to be something else",
+        |it| it["spec"]["pod"]["volumeClaimTemplates"] = json!([{ "kind": "Rope", "metadata": { "name": "data" } }]),
+        &["spec.pod.volumeClaimTemplates[0].kind", "PersistentVolumeClaim"],
+    ),
     ("a name that is too long", |it| it["metadata"]["name"] = json!("n".repeat(49)), &["metadata.name", "48"]),
 ];
 

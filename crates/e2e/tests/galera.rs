@@ -47,6 +47,7 @@ async fn galera_serves_grows_shrinks_and_survives_a_killed_server() -> Result<()
             check_rows(&galera, 3, "1\n2").await?;
             check_members_left(&galera).await?;
 
+            check_slow_request(&galera).await?;
             check_kill(&galera).await?;
             check_rows(&galera, 3, "1\n2\n3").await?;
             stage.audit().check_restricted(place.namespace(), since)?;
@@ -156,6 +157,15 @@ async fn check_members_left(galera: &Galera) -> Result<()> {
         .await?;
         ensure!(cluster.place.has::<PersistentVolumeClaim>(&format!("data-{pod}")).await?, "the claim of {pod} is gone");
     }
+    Ok(())
+}
+
+/// A request to the entrypoint is one, however slowly it arrives. The server that runs makes it refuse this one, by its name.
+async fn check_slow_request(galera: &Galera) -> Result<()> {
+    let script = "printf s 1<>/run/mysqld/requests; sleep 2.5; printf 'tart\\tslow\\t0\\tjoin\\t-\\tgcomm://\\n' 1<>/run/mysqld/requests
+        for _ in {1..100}; do grep ^slow /run/mysqld/refused && exit; sleep 0.2; done";
+    let refused = galera.cluster.place.shell(&galera.cluster.pod(2), script).await?;
+    ensure!(refused.contains("a server runs already"), "the request got lost: {refused:?}");
     Ok(())
 }
 

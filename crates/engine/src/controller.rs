@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use kube::{Api, Resource, ResourceExt as _};
@@ -164,12 +165,25 @@ impl<K: Kind, M: Members<K>> Supervisor<K, M> {
         Key { kind: K::NAME.to_owned(), namespace: text(&metadata.namespace), name: text(&metadata.name) }
     }
 
+    fn reference(metadata: &kube::core::ObjectMeta) -> ObjectReference {
+        ObjectReference {
+            api_version: Some(K::Resource::api_version(&()).into_owned()),
+            kind: Some(K::Resource::kind(&()).into_owned()),
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            uid: metadata.uid.clone(),
+            ..ObjectReference::default()
+        }
+    }
+
     fn take(&mut self, event: Watched<DeserializeGuard<K::Resource>>) {
         match event {
             Watched::Put(DeserializeGuard(Ok(resource))) => self.put(resource),
             Watched::Put(DeserializeGuard(Err(invalid))) => {
                 let key = Self::key(&invalid.metadata);
                 self.shared.metrics.unreadable(K::NAME);
+                let note = format!("it cannot be read, and is left as it is: {}", invalid.error);
+                self.shared.events.warning(&Self::reference(&invalid.metadata), "Unreadable", note);
                 tracing::error!(cluster = %key, error = invalid.error, "custom resource cannot be read; it is left as it is");
             }
             Watched::Gone(DeserializeGuard(gone)) => {

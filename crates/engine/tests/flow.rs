@@ -258,6 +258,8 @@ async fn an_object_that_cannot_be_read_stops_nobody_else() {
     stage.create(cluster(3)).await;
     stage.until_ready().await;
     assert!(stage.metrics.text().contains("windlass_unreadable_objects_total"), "{}", stage.metrics.text());
+    let told = stage.server.calls().into_iter().find(|call| call.resource == "events" && call.body["reason"] == "Unreadable");
+    assert_eq!(told.expect("its owner is not told").body["regarding"]["name"], "wreck");
 }
 
 #[tokio::test(start_paused = true)]
