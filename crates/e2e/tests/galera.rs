@@ -162,7 +162,8 @@ async fn check_members_left(galera: &Galera) -> Result<()> {
 
 /// A request to the entrypoint is one, however slowly it arrives. The server that runs makes it refuse this one, by its name.
 async fn check_slow_request(galera: &Galera) -> Result<()> {
-    let script = "printf s 1<>/run/mysqld/requests; sleep 2.5; printf 'tart\\tslow\\t0\\tjoin\\t-\\tgcomm://\\n' 1<>/run/mysqld/requests
+    let script =
+        "printf s 1<>/run/mysqld/requests; sleep 2.5; printf 'tart\\tslow\\t0\\tjoin\\t-\\tgcomm://\\n' 1<>/run/mysqld/requests
         for _ in {1..100}; do grep ^slow /run/mysqld/refused && exit; sleep 0.2; done";
     let refused = galera.cluster.place.shell(&galera.cluster.pod(2), script).await?;
     ensure!(refused.contains("a server runs already"), "the request got lost: {refused:?}");

@@ -1,0 +1,78 @@
+//! What is known of one instance, and what follows from it alone.
+//!
+//! What was not heard is not known: an instance whose pod is missing, or whose server does not answer, has no [`Known`] part, and no
+//! decision takes that for an empty or a stopped one.
+
+use windlass_core::ordinals::Ordinal;
+
+use super::gtid::{GtidSet, Uuid};
+
+/// One instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// Its number.
+    pub ordinal: Ordinal,
+    /// Whether its pod is ready.
+    pub ready: bool,
+    /// Whether its pod is about to go, or somebody asked that it be no primary any more.
+    pub leaving: bool,
+    /// What its server said, if it did.
+    pub known: Option<Known>,
+}
+
+/// What a server said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Who it is.
+    pub server: Uuid,
+    /// What it has executed.
+    pub executed: GtidSet,
+    /// Whether it takes no writes of clients.
+    pub read_only: bool,
+    /// Whether it takes no writes of anybody.
+    pub super_read_only: bool,
+    /// From whom it replicates, if from anybody.
+    pub replication: Option<Replication>,
+    /// The server ids of those that replicate from it.
+    pub followers: Vec<u32>,
+    /// How a clone of its data went, if there was one.
+    pub clone: Option<CloneState>,
+    /// How many commits wait for acknowledgements.
+    pub waiting_commits: u32,
+}
+
+/// How an instance replicates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replication {
+    /// From which host.
+    pub source_host: String,
+    /// What it has received, executed or not.
+    pub received: GtidSet,
+}
+
+/// How a clone went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloneState {
+    /// It has not begun, or runs.
+    Unfinished,
+    /// It ended, and the data is whole.
+    Completed,
+    /// It ended, and there is no data.
+    Failed,
+}
+
+impl Known {
+    /// What it has, executed or only received.
+    pub fn has(&self) -> GtidSet {
+        match &self.replication {
+            Some(replication) => self.executed.joined_with(&replication.received),
+            None => self.executed.clone(),
+        }
+    }
+
+    /// Whether it has transactions that no order of replication explains. Those of the primary's own making are explained: it may have
+    /// made them since it was asked.
+    pub fn is_errant(&self, primary: &Known) -> bool {
+        !primary.executed.is_empty() && !self.executed.without(&primary.executed).without_uuid(primary.server).is_empty()
+    }
+}
