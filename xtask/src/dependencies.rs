@@ -5,11 +5,12 @@ use std::process::Command;
 use serde_json::Value;
 
 /// From what everybody may use to what nobody may use.
-const ORDER: [&str; 12] = [
+const ORDER: [&str; 13] = [
     "windlass-api",
     "windlass-core",
     "windlass-kinds",
     "windlass-clients",
+    "windlass-agent",
     "windlass-engine",
     "windlass-operator",
     "windlass-kubectl",

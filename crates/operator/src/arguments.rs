@@ -1,9 +1,12 @@
 //! What can be said on the command line.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windlass_core::selector::Selector;
+
+use crate::mysql::{MysqlAgentOptions, MysqlInitOptions};
 
 /// One operator for replicated database clusters.
 #[derive(Debug, Parser)]
@@ -19,6 +22,16 @@ pub(crate) enum Component {
     Controller(ControllerOptions),
     /// Prints the CustomResourceDefinitions.
     Crds,
+    /// Prepares the data directory of a MySQL instance, in its pod, before mysqld starts.
+    MysqlInit(MysqlInitOptions),
+    /// Runs beside mysqld in its pod: prepares it, answers its probes, clones it.
+    MysqlAgent(MysqlAgentOptions),
+    /// Copies this program into a directory, for a container of another image.
+    CopySelf {
+        /// The directory.
+        #[arg(long)]
+        to: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -48,6 +61,13 @@ pub(crate) struct ControllerOptions {
     #[arg(long, env = "WINDLASS_LISTEN", default_value = "0.0.0.0:8080")]
     pub(crate) listen: SocketAddr,
 
+    #[command(flatten)]
+    pub(crate) log: LogOptions,
+}
+
+/// The log of any component.
+#[derive(Debug, Args)]
+pub(crate) struct LogOptions {
     /// The form of the log.
     #[arg(long, env = "WINDLASS_LOG_FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,

@@ -24,15 +24,20 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const READ_TIMEOUT: Duration = Duration::from_secs(295);
 
 pub(crate) fn run(options: ControllerOptions) -> anyhow::Result<()> {
-    telemetry::start(&options.log, options.log_format)?;
-    if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
-        anyhow::bail!("a crypto provider is installed already");
-    }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("the runtime cannot be started")?;
+    telemetry::start(&options.log)?;
+    let runtime = start_runtime()?;
     let result = runtime.block_on(serve_until_stopped(options));
     // Nothing may hold up the end: the Lease is given up, and what still runs is cut.
     runtime.shutdown_background();
     result
+}
+
+/// The runtime and the cryptography of a component that talks.
+pub(crate) fn start_runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
+        anyhow::bail!("a crypto provider is installed already");
+    }
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("the runtime cannot be started")
 }
 
 async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
@@ -110,7 +115,7 @@ async fn lead(
     }
 }
 
-fn stop_on_signals(stop: &CancellationToken) -> anyhow::Result<()> {
+pub(crate) fn stop_on_signals(stop: &CancellationToken) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
     let stop = stop.clone();

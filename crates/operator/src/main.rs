@@ -2,6 +2,7 @@
 
 mod arguments;
 mod controller;
+mod mysql;
 mod telemetry;
 
 use std::process::ExitCode;
@@ -14,6 +15,9 @@ fn main() -> ExitCode {
     let result = match arguments.component {
         Component::Controller(options) => controller::run(options),
         Component::Crds => print_definitions(),
+        Component::MysqlInit(options) => mysql::initialise(options),
+        Component::MysqlAgent(options) => mysql::serve(options),
+        Component::CopySelf { to } => mysql::copy_self(&to),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
