@@ -31,12 +31,8 @@ impl Drop for Scratch {
 }
 
 /// The server to test with.
-pub(crate) fn mysqld() -> Option<PathBuf> {
-    let found = std::env::var_os("WINDLASS_MYSQLD").map(PathBuf::from);
-    if found.is_none() {
-        println!("skipped: WINDLASS_MYSQLD names no mysqld");
-    }
-    found
+pub(crate) fn mysqld() -> PathBuf {
+    std::env::var_os("WINDLASS_MYSQLD").expect("WINDLASS_MYSQLD names no mysqld").into()
 }
 
 /// `mysql-init` into this directory.
@@ -78,9 +74,9 @@ pub(crate) fn kill_group(child: &Child) {
 }
 
 /// A data directory that was initialised once, to be copied by each test. It stays with the build, and is made anew by each run.
-pub(crate) fn template() -> Option<PathBuf> {
+pub(crate) fn template() -> PathBuf {
     static TEMPLATE: OnceLock<PathBuf> = OnceLock::new();
-    let mysqld = mysqld()?;
+    let mysqld = mysqld();
     let template = TEMPLATE.get_or_init(|| {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mysql-template");
         let _former = std::fs::remove_dir_all(&path);
@@ -90,7 +86,7 @@ pub(crate) fn template() -> Option<PathBuf> {
         assert!(init_command(&mysqld, &path).status().unwrap().success());
         path
     });
-    Some(template.clone())
+    template.clone()
 }
 
 /// A mysqld.
@@ -171,7 +167,7 @@ impl Drop for Server {
 
 /// The settings that an instance of a cluster has, in a small server.
 fn spawn(directory: &Path, number: u16) -> Child {
-    let mysqld = mysqld().unwrap();
+    let mysqld = mysqld();
     let place = |name: &str| directory.join(name).display().to_string();
     let base = mysqld.parent().and_then(Path::parent).unwrap();
     let log = std::fs::File::options().create(true).append(true).open(directory.join("mysqld.log")).unwrap();
