@@ -10,6 +10,15 @@ use windlass_core::ordinals::Ordinal;
 
 use super::instance::{CloneState, Instance, Known};
 
+/// A server elsewhere that a cluster follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upstream {
+    /// Its data is still to be copied.
+    ToBeCloned,
+    /// Its data was copied.
+    Cloned,
+}
+
 /// Everything that the state depends on.
 #[derive(Clone, Debug)]
 pub struct Cluster<'a> {
@@ -17,10 +26,8 @@ pub struct Cluster<'a> {
     pub size: usize,
     /// Whether all are to be stopped.
     pub offline: bool,
-    /// Whether it follows a server elsewhere.
-    pub intermediate: bool,
-    /// Whether data of that server was copied already.
-    pub cloned: bool,
+    /// The server elsewhere that it follows, if there is one.
+    pub upstream: Option<Upstream>,
     /// Whether data is to be restored, and was not yet.
     pub restoring: bool,
     /// The recorded primary.
@@ -78,7 +85,7 @@ impl Cluster<'_> {
 
     /// Whether the primary takes writes, or follows its own source, as it should.
     fn is_in_office(&self, primary: &Known) -> bool {
-        if self.intermediate { primary.super_read_only } else { !primary.read_only }
+        if self.upstream.is_some() { primary.super_read_only } else { !primary.read_only }
     }
 
     /// Whether the primary has nothing, and another instance has something: it lost its data.
@@ -93,7 +100,7 @@ impl Cluster<'_> {
             Some(clone) => clone != CloneState::Completed,
             None => primary.executed.is_empty(),
         };
-        self.intermediate && !self.cloned && self.primary().is_none_or(waits)
+        self.upstream == Some(Upstream::ToBeCloned) && self.primary().is_none_or(waits)
     }
 
     /// Whether there is somebody to ask about what a lost primary had.

@@ -25,8 +25,7 @@ fn up_to(number: u64) -> GtidSet {
 struct Harbour {
     size: usize,
     offline: bool,
-    intermediate: bool,
-    cloned: bool,
+    upstream: Option<Upstream>,
     restoring: bool,
     instances: Vec<Instance>,
     errant: BTreeSet<Ordinal>,
@@ -51,8 +50,8 @@ impl Harbour {
                 Instance { ordinal: Ordinal::new(ordinal), ready: true, leaving: false, known: Some(known) }
             })
             .collect();
-        let (offline, intermediate, cloned, restoring) = (false, false, false, false);
-        Self { size: size.into(), offline, intermediate, cloned, restoring, instances, errant: BTreeSet::new() }
+        let errant = BTreeSet::new();
+        Self { size: size.into(), offline: false, upstream: None, restoring: false, instances, errant }
     }
 
     fn known(&mut self, ordinal: usize) -> &mut Known {
@@ -72,8 +71,7 @@ impl Harbour {
         Cluster {
             size: self.size,
             offline: self.offline,
-            intermediate: self.intermediate,
-            cloned: self.cloned,
+            upstream: self.upstream,
             restoring: self.restoring,
             primary: Ordinal::new(0),
             primary_host: PRIMARY_HOST,
@@ -145,13 +143,13 @@ fn who_is_ahead_by_the_primarys_own_transactions_is_not_errant() {
 #[case::it_is_there(Some(CloneState::Completed), "00000000-0000-0000-0000-000000000063:1-5", State::Incomplete)]
 fn data_from_elsewhere_comes_first(#[case] clone: Option<CloneState>, #[case] executed: &str, #[case] expected: State) {
     let harbour = Harbour::healthy(1).with(|it| {
-        it.intermediate = true;
+        it.upstream = Some(Upstream::ToBeCloned);
         it.known(0).clone = clone;
         it.known(0).executed = set(executed);
     });
     assert_eq!(harbour.state(), expected);
     let followed = harbour.clone().with(|it| {
-        it.cloned = true;
+        it.upstream = Some(Upstream::Cloned);
         it.known(0).super_read_only = true;
     });
     assert_eq!(followed.state(), State::Healthy);
