@@ -6,10 +6,14 @@
 use std::marker::PhantomData;
 
 use serde::Serialize;
+use windlass_api::logbook::Pauses;
 
 use crate::lane::{Lane, LaneType};
 use crate::plan::Plan;
 use crate::step::{Action, Step};
+
+/// What a pause waits for that is not on record yet.
+const RECORD: &str = "the write of the logbook";
 
 /// What the user asks of one lane, and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,6 +98,16 @@ impl Gate {
         }
     }
 
+    /// The gate as it may be told when nothing could be recorded in this pass: a pause that is not on record is not acknowledged.
+    pub fn as_recorded(&self, pauses: &Pauses) -> Self {
+        let told = |door: &Door, on_record: bool| match door {
+            Door::Closed if !on_record => Door::Closing { awaiting: vec![RECORD.to_owned()] },
+            door => door.clone(),
+        };
+        let (resources, clustering) = (pauses.resources.is_some(), pauses.clustering.is_some());
+        Self { resources: told(&self.resources, resources), clustering: told(&self.clustering, clustering), ..*self }
+    }
+
     /// The permit to act in a lane, if it is open.
     pub fn permit<L: LaneType>(&self) -> Option<Permit<L>> {
         L::LANE.is_none_or(|lane| *self.door(lane) == Door::Open).then_some(Permit { lane: PhantomData, epoch: self.epoch })
@@ -135,6 +149,7 @@ mod tests {
     use super::*;
     use crate::lane::{Clustering, Resources};
     use rstest::rstest;
+    use windlass_api::logbook::PauseRecord;
 
     #[rstest]
     #[case(false, false, &[], Door::Open)]
@@ -153,6 +168,17 @@ mod tests {
     ) {
         let running = running.iter().map(ToString::to_string).collect();
         assert_eq!(Door::decide(paused, acknowledged, running), expected);
+    }
+
+    #[test]
+    fn a_pause_that_is_not_on_record_is_not_acknowledged() {
+        let recorded = Pauses { resources: Some(PauseRecord::default()), ..Pauses::default() };
+        let told = Gate::new(Door::Closed, Door::Closed).as_recorded(&recorded);
+        assert_eq!(*told.door(Lane::Resources), Door::Closed);
+        assert_eq!(*told.door(Lane::Clustering), Door::Closing { awaiting: vec![RECORD.into()] });
+        for door in [Door::Open, Door::Opening] {
+            assert_eq!(Gate::new(door.clone(), door.clone()).as_recorded(&Pauses::default()), Gate::new(door.clone(), door));
+        }
     }
 
     #[test]

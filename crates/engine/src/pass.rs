@@ -139,7 +139,11 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         for probe in K::probes(&observed) {
             self.ask(probe);
         }
-        let report = Report { plan: &plan, gate: &gate, held: &parted.held, taken: &taken, remembered: &entries };
+        // What could not be written is not told either: an acknowledgement, or a generation that was acted upon, would be taken back.
+        let written = if kept.is_ok() { None } else { Some(observed.memory.entries()) };
+        let told_gate = written.as_ref().map_or_else(|| gate.clone(), |written| gate.as_recorded(&written.pause));
+        let remembered = written.as_ref().unwrap_or(&entries);
+        let report = Report { plan: &plan, gate: &told_gate, held: &parted.held, taken: &taken, remembered };
         self.gauges.show(&gate, parted.held.len());
         self.warn(&resource, &plan, &taken);
         let told = self.tell(&observed, &report).await;

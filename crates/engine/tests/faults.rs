@@ -6,6 +6,7 @@ mod stage;
 
 use std::time::Duration;
 
+use serde_json::json;
 use stage::{NAMESPACE, Stage, cluster};
 use windlass_kinds::replicated::hooks::Deed;
 use windlass_testkit::{CallMatch, Effect};
@@ -71,4 +72,18 @@ async fn an_answer_that_comes_after_the_end_of_its_object_brings_nothing_back() 
     stage.until("the Service is back", there).await;
     stage.server.store().remove("services", NAMESPACE, "harbour-client");
     stage.until("the Service is back once more", there).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_is_acknowledged_when_it_is_on_record_and_not_before() {
+    let stage = Stage::with_cluster(3).await;
+    stage.until_ready().await;
+    let before = stage.status()["observedGeneration"].clone();
+    stage.server.faults().on(CallMatch::writes().resource("logbooks").times(3), Effect::code(500));
+    stage.patch(json!({ "spec": { "paused": true } })).await;
+    stage.until("the pause is seen", |stage| stage.condition("ClusteringActive").1 == "Pausing").await;
+    assert_eq!(stage.status()["controlPaused"], false);
+    assert_eq!(stage.status()["observedGeneration"], before, "it is told as acted upon, and nothing says so");
+    stage.until("the pause is acknowledged", |stage| stage.condition("ClusteringActive").1 == "Paused").await;
+    assert!(!stage.get("logbooks", "rss-harbour").unwrap()["spec"]["pause"]["clustering"].is_null());
 }
