@@ -20,6 +20,8 @@ pub(crate) struct Mark {
 pub(crate) struct Requests {
     /// Gets and lists.
     pub(crate) reads: u64,
+    /// Renewals of the operator's Lease.
+    pub(crate) renewals: u64,
     /// Everything that changes an object.
     pub(crate) writes: u64,
     /// Commands in members' pods.
@@ -106,6 +108,8 @@ impl Requests {
         let exec = subresource == Some("exec");
         match entry.verb.as_str() {
             _ if exec => self.execs += 1,
+            // What a process costs for as long as it leads, whatever it looks after.
+            _ if resource == "leases" => self.renewals += 1,
             "watch" => self.watches += 1,
             "get" | "list" => self.reads += 1,
             _ => self.writes += 1,
@@ -150,11 +154,12 @@ mod tests {
             line("d", "me", "watch", "pods", None, 200),
             line("e", "me", "list", "pods", None, 200),
             line("f", "somebody", "patch", "services", None, 200),
+            line("g", "me", "update", "leases", None, 200),
             "{\"auditID\": \"half a line of \"me\"".to_owned(),
         ];
         let counted = count(log.concat().as_bytes(), "me").unwrap();
-        let Requests { reads, writes, execs, watches, refused, by_request } = counted;
-        assert_eq!((reads, writes, execs, watches, refused), (1, 2, 1, 1, 1));
+        let Requests { reads, renewals, writes, execs, watches, refused, by_request } = counted;
+        assert_eq!((reads, renewals, writes, execs, watches, refused), (1, 1, 2, 1, 1, 1));
         assert_eq!(by_request.get("update replicatedstatefulsets/status (409)"), Some(&1));
     }
 }
