@@ -71,7 +71,6 @@ fn has_messages(base: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::tests::Scratch;
     use rstest::rstest;
 
     fn touch(path: &Path) {
@@ -84,7 +83,7 @@ mod tests {
     #[case("sbin/mysqld", "share/mysql-8.4/english/errmsg.sys")]
     #[case("bin/mysqld", "share/english/errmsg.sys")]
     fn the_base_is_found_around_the_server(#[case] server: &str, #[case] messages: &str) {
-        let scratch = Scratch::new("base");
+        let scratch = tempfile::tempdir().unwrap();
         touch(&scratch.path().join(server));
         touch(&scratch.path().join(messages));
         assert_eq!(find_base(&scratch.path().join(server)).unwrap(), scratch.path());
@@ -92,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_link_to_the_server_is_followed() {
-        let scratch = Scratch::new("link");
+        let scratch = tempfile::tempdir().unwrap();
         let version = scratch.path().join("opt/mysql-9.7");
         touch(&version.join("bin/mysqld"));
         touch(&version.join("share/english/errmsg.sys"));
@@ -103,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_program_is_found_by_path_or_by_name() {
-        let scratch = Scratch::new("program");
+        let scratch = tempfile::tempdir().unwrap();
         let server = scratch.path().join("mysqld");
         touch(&server);
         let directories = [PathBuf::from("/nowhere"), scratch.path().to_owned()];

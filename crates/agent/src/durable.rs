@@ -55,11 +55,10 @@ pub fn copy_self(directory: &Path) -> Result<PathBuf, Broken> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::tests::Scratch;
 
     #[test]
     fn a_file_is_replaced_whole_and_no_draft_stays() {
-        let scratch = Scratch::new("durable");
+        let scratch = tempfile::tempdir().unwrap();
         std::fs::write(scratch.path().join(".a"), "half of an earlier one").unwrap();
         put(scratch.path(), "a", 0o644, &b"first"[..]).unwrap();
         put(scratch.path(), "a", 0o600, &b"second"[..]).unwrap();
@@ -71,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_copy_is_the_running_program_and_can_be_run() {
-        let scratch = Scratch::new("copy");
+        let scratch = tempfile::tempdir().unwrap();
         let copy = copy_self(scratch.path()).unwrap();
         assert_eq!(std::fs::read(&copy).unwrap(), std::fs::read("/proc/self/exe").unwrap());
         assert_eq!(std::fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o755);

@@ -1,5 +1,7 @@
 //! Which instance of its cluster this is, and the few lines of configuration that only this instance has. Pure.
 
+use windlass_core::ordinals::Ordinal;
+
 /// The name of the per-instance file in the directory that my.cnf includes.
 pub const FILE: &str = "my.cnf";
 
@@ -23,14 +25,8 @@ pub enum BadInstance {
 
 /// The ordinal at the end of a pod's name.
 pub fn parse_ordinal(pod_name: &str) -> Result<u16, BadInstance> {
-    let bad = || BadInstance::Name(pod_name.to_owned());
-    let (set, digits) = pod_name.rsplit_once('-').ok_or_else(bad)?;
-    // `+1` would parse, and `-01` is no pod of a StatefulSet.
-    let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
-    if set.is_empty() || !plain {
-        return Err(bad());
-    }
-    digits.parse().map_err(|_| bad())
+    let (_, ordinal) = Ordinal::split_pod_name(pod_name).ok_or_else(|| BadInstance::Name(pod_name.to_owned()))?;
+    Ok(ordinal.get())
 }
 
 /// The per-instance file. `admin_address` is where the administrative port listens.

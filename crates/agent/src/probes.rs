@@ -77,7 +77,7 @@ async fn read(session: &mut Session) -> Result<Facts, Failure> {
         clone_state,
         // Unknown is not writable.
         read_only: read_only.unwrap_or(true),
-        replication: Some(replication),
+        replication,
         queued: queued.unwrap_or_default(),
         applied: applied.unwrap_or_default(),
         uptime: Duration::from_secs(uptime.unwrap_or_default()),

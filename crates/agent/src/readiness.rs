@@ -12,13 +12,13 @@ pub(crate) struct Replication {
 }
 
 /// What the server tells of itself.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Facts {
     /// The last clone on this server, where there was one.
     pub(crate) clone_state: Option<String>,
     pub(crate) read_only: bool,
     /// `Ok(None)`: it replicates from nobody.
-    pub(crate) replication: Option<Result<Option<Replication>, String>>,
+    pub(crate) replication: Result<Option<Replication>, String>,
     /// When the last transaction that was received was committed at its origin; seconds since 1970, 0 when there is none.
     pub(crate) queued: f64,
     /// The same for the last one that was applied.
@@ -34,7 +34,7 @@ impl Facts {
 
     /// Whether a delay means anything.
     pub(crate) fn is_replica(&self) -> bool {
-        matches!(self.replication, Some(Ok(Some(_))))
+        matches!(self.replication, Ok(Some(_)))
     }
 }
 
@@ -66,9 +66,9 @@ pub(crate) fn decide(facts: &Facts, limits: Limits) -> Answer {
         return answer(200, "ok: writable");
     }
     let replication = match &facts.replication {
-        Some(Ok(Some(replication))) => replication,
-        Some(Err(why)) => return answer(500, format!("the state of replication cannot be read: {why}")),
-        Some(Ok(None)) | None => return answer(500, "read-only, and replicates from nobody"),
+        Ok(Some(replication)) => replication,
+        Err(why) => return answer(500, format!("the state of replication cannot be read: {why}")),
+        Ok(None) => return answer(500, "read-only, and replicates from nobody"),
     };
     if replication.receiver != "Yes" || replication.applier != "Yes" {
         let Replication { receiver, applier, .. } = replication;
@@ -105,7 +105,7 @@ mod tests {
         Facts {
             clone_state: None,
             read_only: true,
-            replication: Some(Ok(Some(running()))),
+            replication: Ok(Some(running())),
             queued: 1000.0,
             applied: 1000.0,
             uptime: Duration::from_hours(1),
@@ -120,7 +120,7 @@ mod tests {
 
     fn threads(receiver: &str, applier: &str, receiver_error: u64, applier_error: u64) -> Facts {
         let replication = Replication { receiver: receiver.into(), applier: applier.into(), receiver_error, applier_error };
-        with(|facts| facts.replication = Some(Ok(Some(replication))))
+        with(|facts| facts.replication = Ok(Some(replication)))
     }
 
     #[rstest]
@@ -128,9 +128,9 @@ mod tests {
     #[case::clone_runs(with(|it| it.clone_state = Some("In Progress".into())), 503)]
     #[case::clone_failed_on_a_writable_server(with(|it| { it.clone_state = Some("Failed".into()); it.read_only = false }), 503)]
     #[case::clone_completed(with(|it| it.clone_state = Some("Completed".into())), 200)]
-    #[case::primary(with(|it| { it.read_only = false; it.replication = None }), 200)]
-    #[case::fresh(with(|it| it.replication = Some(Ok(None))), 500)]
-    #[case::unreadable(with(|it| it.replication = Some(Err("denied".into()))), 500)]
+    #[case::primary(with(|it| { it.read_only = false; it.replication = Ok(None) }), 200)]
+    #[case::fresh(with(|it| it.replication = Ok(None)), 500)]
+    #[case::unreadable(with(|it| it.replication = Err("denied".into())), 500)]
     #[case::receiver_stopped(threads("No", "Yes", 0, 0), 503)]
     #[case::receiver_connects(threads("Connecting", "Yes", 0, 0), 503)]
     #[case::applier_stopped(threads("Yes", "No", 0, 0), 503)]

@@ -78,11 +78,10 @@ fn move_away(log: &Path) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::tests::Scratch;
 
     #[test]
     fn the_log_moves_away_and_a_missing_one_is_no_failure() {
-        let scratch = Scratch::new("rotate");
+        let scratch = tempfile::tempdir().unwrap();
         let log = scratch.path().join("mysql.slow");
         move_away(&log).unwrap();
         for text in ["first", "second"] {

@@ -189,36 +189,12 @@ fn build_command(server: &Path, base: &Path, data: &Path, lower_case: Option<u8>
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    /// A directory that goes with its test.
-    pub(crate) struct Scratch(PathBuf);
-
-    impl Scratch {
-        pub(crate) fn new(name: &str) -> Self {
-            static NEXT: AtomicU32 = AtomicU32::new(0);
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let path = std::env::temp_dir().join(format!("windlass-agent-{name}-{}-{number}", std::process::id()));
-            std::fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-
-        pub(crate) fn path(&self) -> &Path {
-            &self.0
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _left = std::fs::remove_dir_all(&self.0);
-        }
-    }
 
     /// A server that notes its arguments and makes a data directory, or does what the script says.
-    fn setup(scratch: &Scratch, script: &str) -> Setup {
+    fn setup(scratch: &tempfile::TempDir, script: &str) -> Setup {
         let root = scratch.path();
         for directory in ["volume", "conf", "usr/sbin", "usr/share/mysql/english"] {
             std::fs::create_dir_all(root.join(directory)).unwrap();
@@ -240,14 +216,14 @@ pub(crate) mod tests {
         }
     }
 
-    fn runs(scratch: &Scratch) -> Vec<String> {
+    fn runs(scratch: &tempfile::TempDir) -> Vec<String> {
         let text = std::fs::read_to_string(scratch.path().join("runs")).unwrap_or_default();
         text.lines().map(|line| line.replace(scratch.path().to_str().unwrap(), "")).collect()
     }
 
     #[test]
     fn the_server_initialises_once_and_the_file_is_written_each_time() {
-        let scratch = Scratch::new("setup");
+        let scratch = tempfile::tempdir().unwrap();
         let mut setup = setup(&scratch, &format!("mkdir {}/volume/data", scratch.path().display()));
         run(&setup).unwrap();
         let expected = "--no-defaults --basedir=/usr --datadir=/volume/data --secure-file-priv=NULL --initialize-insecure --lower-case-table-names=1";
@@ -262,7 +238,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_interrupted_initialisation_is_thrown_away() {
-        let scratch = Scratch::new("interrupted");
+        let scratch = tempfile::tempdir().unwrap();
         let fail = format!("mkdir {}/volume/data && exit 1", scratch.path().display());
         let setup = setup(&scratch, &fail);
         assert!(matches!(run(&setup), Err(SetupFailure::Initialise { .. })));
@@ -274,7 +250,7 @@ pub(crate) mod tests {
 
     #[test]
     fn data_with_a_marker_is_never_touched() {
-        let scratch = Scratch::new("kept");
+        let scratch = tempfile::tempdir().unwrap();
         let setup = setup(&scratch, "exit 1");
         std::fs::create_dir(setup.volume.join(DATA)).unwrap();
         std::fs::write(setup.volume.join(DATA).join("ibdata1"), "precious").unwrap();
@@ -286,7 +262,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_bad_pod_name_is_told_before_anything_is_done() {
-        let scratch = Scratch::new("name");
+        let scratch = tempfile::tempdir().unwrap();
         let mut setup = setup(&scratch, "exit 0");
         setup.pod_name = "moco".into();
         assert!(matches!(run(&setup), Err(SetupFailure::Instance(_))));
@@ -295,7 +271,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_image_without_time_zones_is_initialised_without_them() {
-        let scratch = Scratch::new("no-zones");
+        let scratch = tempfile::tempdir().unwrap();
         let mut setup = setup(&scratch, "exit 0");
         setup.time_zones = Some("/nowhere".into());
         run(&setup).unwrap();

@@ -56,7 +56,6 @@ fn start(into: &Path) -> std::io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::tests::Scratch;
     use std::os::unix::fs::PermissionsExt as _;
 
     fn tool(base: &Path, script: &str) {
@@ -68,7 +67,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_or_fails_is_told() {
-        let scratch = Scratch::new("zones");
+        let scratch = tempfile::tempdir().unwrap();
         let (base, into) = (scratch.path(), scratch.path().join("out.sql"));
         tool(base, "#!/bin/sh\necho broken zone >&2\nexit 3\n");
         assert!(matches!(write(Path::new("/nowhere"), base, &into), Err(Skipped::NoData(_))));
@@ -79,7 +78,7 @@ mod tests {
 
     #[test]
     fn the_tables_are_named_after_their_database() {
-        let scratch = Scratch::new("zones-good");
+        let scratch = tempfile::tempdir().unwrap();
         let (base, into) = (scratch.path(), scratch.path().join("out.sql"));
         std::fs::write(base.join("UTC"), "").unwrap();
         tool(base, "#!/bin/sh\necho \"TRUNCATE TABLE time_zone;\"\n");

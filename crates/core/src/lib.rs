@@ -17,6 +17,7 @@ pub mod names;
 pub mod ordinals;
 pub mod outcome;
 pub mod plan;
+pub mod quantity;
 pub mod scale;
 pub mod selector;
 pub mod step;

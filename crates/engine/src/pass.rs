@@ -140,10 +140,12 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             self.ask(probe);
         }
         // What could not be written is not told either: an acknowledgement, or a generation that was acted upon, would be taken back.
-        let written = if kept.is_ok() { None } else { Some(observed.memory.entries()) };
-        let told_gate = written.as_ref().map_or_else(|| gate.clone(), |written| gate.as_recorded(&written.pause));
-        let remembered = written.as_ref().unwrap_or(&entries);
-        let report = Report { plan: &plan, gate: &told_gate, held: &parted.held, taken: &taken, remembered };
+        let unwritten = kept.is_err().then(|| {
+            let stored = observed.memory.entries();
+            (gate.as_recorded(&stored.pause), stored)
+        });
+        let (told_gate, remembered) = unwritten.as_ref().map_or((&gate, &entries), |(gate, stored)| (gate, stored));
+        let report = Report { plan: &plan, gate: told_gate, held: &parted.held, taken: &taken, remembered };
         self.gauges.show(&gate, parted.held.len());
         self.warn(&resource, &plan, &taken);
         let told = self.tell(&observed, &report).await;

@@ -191,7 +191,7 @@ const PROVISIONER_SOURCES: [(&str, &str); 5] = [
     ("cache", include_str!("cache.rs")),
     ("kubeconfig", include_str!("kubeconfig.rs")),
     ("provisioner", include_str!("provisioner.rs")),
-    ("quantity", include_str!("quantity.rs")),
+    ("quantity", include_str!("../../core/src/quantity.rs")),
 ];
 
 fn provisioner_path() -> Result<PathBuf> {

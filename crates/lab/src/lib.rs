@@ -25,7 +25,6 @@ mod outage;
 mod process;
 mod progress;
 pub mod provisioner;
-mod quantity;
 mod startup;
 mod status;
 

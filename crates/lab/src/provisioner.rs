@@ -18,8 +18,9 @@ use kube::runtime::controller::{Action, Controller};
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
+use windlass_core::quantity;
 
-use crate::{kubeconfig, quantity};
+use crate::kubeconfig;
 
 /// The name under which storage classes ask for this provisioner.
 pub const PROVISIONER: &str = "lab.windlass.dev/directory";

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-pub use memory::{bytes, memory_of};
+pub use memory::memory_of;
 use names::{is_name, normalised, root};
 use options::{ANY_VERSION, CLIENT, DEFAULTS, ESTABLISHED, FORCED, MYSQL, OURS, STANDS_FOR};
 

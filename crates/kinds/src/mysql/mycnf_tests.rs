@@ -1,3 +1,4 @@
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use rstest::rstest;
 
 use super::*;
@@ -207,7 +208,7 @@ fn no_option_is_named_twice() {
 #[case("1e99999", None)]
 #[case("99999999999999999999999999999999999999999", None)]
 fn quantities_are_read(#[case] quantity: &str, #[case] expected: Option<u64>) {
-    assert_eq!(bytes(quantity), expected);
+    assert_eq!(memory_of(Some(&Quantity(quantity.to_owned())), None), expected);
 }
 
 #[rstest]
@@ -221,6 +222,6 @@ fn memory_is_what_is_requested_else_the_limit(
     #[case] limit: Option<&str>,
     #[case] expected: Option<u64>,
 ) {
-    let quantity = |text: &str| k8s_openapi::apimachinery::pkg::api::resource::Quantity(text.to_owned());
+    let quantity = |text: &str| Quantity(text.to_owned());
     assert_eq!(memory_of(request.map(quantity).as_ref(), limit.map(quantity).as_ref()), expected);
 }

@@ -54,7 +54,7 @@ async fn assert_prepared(server: &Server, passwords: &str) {
 #[ignore = "needs a mysqld: the head of the file says how"]
 async fn an_agent_that_is_killed_after_any_statement_comes_to_the_same_end() {
     let template = server::template();
-    let server = Server::start(&template, "agent-killed", 0);
+    let server = Server::start(&template, 0);
     let mut kills = 0;
     loop {
         let mut agent = Agent::start(&server, "p", &[]);
@@ -74,7 +74,7 @@ async fn an_agent_that_is_killed_after_any_statement_comes_to_the_same_end() {
 #[ignore = "needs a mysqld: the head of the file says how"]
 async fn a_server_that_is_killed_during_its_initialisation_is_prepared_from_the_start() {
     let template = server::template();
-    let mut server = Server::start(&template, "server-killed", 1);
+    let mut server = Server::start(&template, 1);
     // The plugins are there after the first time: the last of these is the reset of the binary logs.
     for lines in [1, 4, 17, 28, 29, 30] {
         let mut agent = Agent::start(&server, "p", &[]);
@@ -92,7 +92,7 @@ async fn a_server_that_is_killed_during_its_initialisation_is_prepared_from_the_
 #[ignore = "needs a mysqld: the head of the file says how"]
 async fn an_interrupted_initialisation_of_the_data_directory_is_thrown_away() {
     let mysqld = server::mysqld();
-    let scratch = server::Scratch::new("init-killed");
+    let scratch = server::scratch();
     for milliseconds in [50, 500, 2000, 4000] {
         let mut child = server::init_command(&mysqld, scratch.path()).process_group(0).spawn().unwrap();
         tokio::time::sleep(std::time::Duration::from_millis(milliseconds)).await;
@@ -118,7 +118,7 @@ async fn an_interrupted_initialisation_of_the_data_directory_is_thrown_away() {
 #[ignore = "needs a mysqld: the head of the file says how"]
 async fn probes_tell_the_truth_and_a_restarted_agent_changes_nothing_on_a_primary() {
     let template = server::template();
-    let mut server = Server::start(&template, "probes", 3);
+    let mut server = Server::start(&template, 3);
     let options = ["--log-rotation-schedule", "@every 1s"];
     let mut agent = Agent::start(&server, "p", &options);
     agent.wait_for_lines("mysqld is initialised", 1);
@@ -156,7 +156,7 @@ async fn probes_tell_the_truth_and_a_restarted_agent_changes_nothing_on_a_primar
 #[ignore = "needs a mysqld: the head of the file says how"]
 async fn only_the_controller_is_heard_and_new_certificates_are_taken_up() {
     let template = server::template();
-    let server = Server::start(&template, "certificates", 4);
+    let server = Server::start(&template, 4);
     let (authority, other) = (Authority::new("ours"), Authority::new("of somebody else"));
     authority.write(server.path());
     let agent = Agent::start(&server, "p", &[]);
@@ -189,7 +189,7 @@ fn request(donor: &Server, password: &str) -> Value {
 #[ignore = "needs a mysqld: the head of the file says how"]
 async fn a_server_is_cloned_and_follows_its_donor() {
     let template = server::template();
-    let (donor, mut server) = (Server::start(&template, "donor", 5), Server::start(&template, "recipient", 6));
+    let (donor, mut server) = (Server::start(&template, 5), Server::start(&template, 6));
     let authority = Authority::new("ours");
     authority.write(server.path());
     let mut of_donor = Agent::start(&donor, "p", &[]);
@@ -254,7 +254,7 @@ async fn a_server_is_cloned_and_follows_its_donor() {
 #[ignore = "needs a mysqld: the head of the file says how"]
 async fn a_clone_within_a_cluster_needs_no_other_account() {
     let template = server::template();
-    let (donor, mut server) = (Server::start(&template, "first", 7), Server::start(&template, "second", 8));
+    let (donor, mut server) = (Server::start(&template, 7), Server::start(&template, 8));
     let authority = Authority::new("ours");
     authority.write(server.path());
     let mut of_donor = Agent::start(&donor, "p", &[]);

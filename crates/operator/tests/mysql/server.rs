@@ -6,28 +6,15 @@ use std::sync::OnceLock;
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, OptsBuilder, Row, Value};
+use tempfile::TempDir;
 
-/// A directory that goes with its test.
-pub(crate) struct Scratch(PathBuf);
-
-impl Scratch {
-    pub(crate) fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("windlass-mysql-{}-{name}", std::process::id()));
-        for directory in ["volume", "conf", "certificates"] {
-            std::fs::create_dir_all(path.join(directory)).unwrap();
-        }
-        Self(path)
+/// The directories of one server; they go with its test.
+pub(crate) fn scratch() -> TempDir {
+    let scratch = tempfile::tempdir().unwrap();
+    for directory in ["volume", "conf", "certificates"] {
+        std::fs::create_dir_all(scratch.path().join(directory)).unwrap();
     }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _left = std::fs::remove_dir_all(&self.0);
-    }
+    scratch
 }
 
 /// The server to test with.
@@ -91,15 +78,15 @@ pub(crate) fn template() -> PathBuf {
 
 /// A mysqld.
 pub(crate) struct Server {
-    scratch: Scratch,
+    scratch: TempDir,
     number: u16,
     child: Child,
 }
 
 impl Server {
     /// On a copy of the template. The number tells the servers of all tests apart.
-    pub(crate) fn start(template: &Path, name: &str, number: u16) -> Self {
-        let scratch = Scratch::new(name);
+    pub(crate) fn start(template: &Path, number: u16) -> Self {
+        let scratch = scratch();
         let copied =
             Command::new("cp").arg("-a").arg(template.join("volume/data")).arg(scratch.path().join("volume/data")).status();
         assert!(copied.unwrap().success());
@@ -109,7 +96,7 @@ impl Server {
     }
 
     /// On a directory that is initialised already.
-    pub(crate) fn adopt(scratch: Scratch, number: u16) -> Self {
+    pub(crate) fn adopt(scratch: TempDir, number: u16) -> Self {
         let child = spawn(scratch.path(), number);
         Self { scratch, number, child }
     }
