@@ -1,7 +1,8 @@
 //! The tests on the lab, and which of them run side by side.
 //!
 //! They wait more than they work. So those that only need a database run beside those that stop, restart and double the operator: it
-//! must do its duty all the same. Those that take the API server away, or judge all calls that were made, run when nobody else does.
+//! must do its duty all the same; and the crash harness, which only works, takes what processor time they leave. Those that take the
+//! API server away, or judge all calls that were made, run when nobody else does.
 
 use std::ffi::OsStr;
 
@@ -17,7 +18,9 @@ use crate::report::Report;
 const WITH_THE_OPERATOR: [&str; 10] =
     ["conformance", "chart", "pause", "plugin", "status", "admission", "helm", "claims", "memory", "leader"];
 /// Those that deal with a database, beside them.
-const WITH_A_DATABASE: [&str; 3] = ["galera", "recovery", "restore"];
+const WITH_A_DATABASE: [&str; 2] = ["galera", "restore"];
+/// Those that break a database, beside both.
+const WITH_A_BROKEN_DATABASE: [&str; 1] = ["recovery"];
 /// Those that run alone. The last judges the permissions by the calls that all the others made.
 const ALONE: [&str; 2] = ["outage", "rbac"];
 /// Those that only a campaign runs.
@@ -26,6 +29,19 @@ const ON_DEMAND: [&str; 4] = ["fuzz", "schedules", "slow", "upgrade"];
 
 const TESTS: [&str; 6] = ["test", "--package", "windlass-e2e", "--features", "lab", "--locked"];
 const OF_THE_LAB: [&str; 6] = ["test", "--package", "windlass-lab", "--features", "lab", "--locked"];
+/// The crash harness needs no lab. It yields to whoever has something to do.
+const CRASH_HARNESS: [&str; 8] = [
+    "test",
+    "--package",
+    "windlass-engine",
+    "--test",
+    "crash",
+    "--locked",
+    "--config",
+    "target.'cfg(all())'.runner = 'nice -n 19'",
+];
+/// The one test that keeps all processors busy for minutes.
+pub(super) const HARNESS: &str = "every_perturbation_ends_as_if_nothing_had_happened";
 /// A test may count what happens; two at once in one file would count each other.
 const ONE_BY_ONE: [&str; 3] = ["--", "--test-threads=1", "--nocapture"];
 
@@ -45,28 +61,41 @@ pub(super) async fn run(lab: &Lab, path: &OsStr, report: &mut Report) -> Result<
         command.env(LAB_VARIABLE, lab.name()).env("PATH", path).env("RUST_LIB_BACKTRACE", "0");
         command
     };
-    let mut beside = Report::default();
     let operator = async {
         for name in WITH_THE_OPERATOR {
             report.stage(&format!("lab: {name}"), cargo::show(command(name))).await?;
         }
         Ok(())
     };
-    let database = async {
-        for name in WITH_A_DATABASE {
-            beside.stage(&format!("lab: {name}, beside"), show_at_the_end(command(name), name)).await?;
-        }
-        let own = cargo::command(&[&OF_THE_LAB[..], &ONE_BY_ONE].concat());
-        beside.stage("lab: the lab itself, beside", show_at_the_end(own, "lab")).await
-    };
-    // A failure of one does not end the other: what a killed test leaves behind helps nobody.
-    let (operator, database): (Result<()>, Result<()>) = tokio::join!(operator, database);
-    report.absorb(beside);
-    operator.and(database)?;
+    let of_the_lab = cargo::command(&[&OF_THE_LAB[..], &ONE_BY_ONE].concat());
+    let database =
+        beside(WITH_A_DATABASE.map(|name| (name, command(name))).into_iter().chain([("the lab itself", of_the_lab)]));
+    let broken = beside(WITH_A_BROKEN_DATABASE.map(|name| (name, command(name))));
+    let harness = beside([("crash harness", cargo::command(&[&CRASH_HARNESS[..], &["--", HARNESS, "--nocapture"]].concat()))]);
+    // A failure of one does not end the others: what a killed test leaves behind helps nobody.
+    let (operator, database, broken, harness): (Result<()>, _, _, _) = tokio::join!(operator, database, broken, harness);
+    let mut result = operator;
+    for (stages, ended) in [database, broken, harness] {
+        report.absorb(stages);
+        result = result.and(ended);
+    }
+    result?;
     for name in ALONE {
         report.stage(&format!("lab: {name}"), cargo::show(command(name))).await?;
     }
     Ok(())
+}
+
+/// One after another, while others print.
+async fn beside(stages: impl IntoIterator<Item = (&str, Command)>) -> (Report, Result<()>) {
+    let mut report = Report::default();
+    for (name, command) in stages {
+        let result = report.stage(&format!("beside: {name}"), show_at_the_end(command, name)).await;
+        if result.is_err() {
+            return (report, result);
+        }
+    }
+    (report, Ok(()))
 }
 
 /// Runs a command whose output comes in one piece, because another one prints meanwhile.
@@ -89,7 +118,7 @@ mod tests {
             .filter_map(|entry| Some(entry.unwrap().file_name().to_str()?.strip_suffix(".rs")?.to_owned()))
             .collect();
         found.sort();
-        let mut listed = [&WITH_THE_OPERATOR[..], &WITH_A_DATABASE, &ALONE, &ON_DEMAND].concat();
+        let mut listed = [&WITH_THE_OPERATOR[..], &WITH_A_DATABASE, &WITH_A_BROKEN_DATABASE, &ALONE, &ON_DEMAND].concat();
         listed.sort_unstable();
         assert_eq!(found, listed);
         assert_eq!(ALONE.last(), Some(&"rbac"));
