@@ -123,4 +123,11 @@ mod tests {
         assert_eq!(found, listed);
         assert_eq!(ALONE.last(), Some(&"rbac"));
     }
+
+    /// Under another name it would run nowhere: one stage leaves it out, and the other would find nothing to run.
+    #[test]
+    fn the_crash_harness_is_called_by_its_name() {
+        let file = cargo::root().join("crates/engine/tests/crash.rs");
+        assert!(std::fs::read_to_string(file).unwrap().contains(&format!("fn {HARNESS}()")));
+    }
 }
