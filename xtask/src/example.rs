@@ -21,6 +21,8 @@ const POLL: Duration = Duration::from_secs(1);
 pub(crate) enum Example {
     /// Three members of a Galera cluster, as a `ReplicatedStatefulSet`.
     Galera,
+    /// A MySQL primary with two replicas, as a `MySQLCluster`.
+    Mysql,
 }
 
 impl Example {
@@ -28,6 +30,7 @@ impl Example {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Galera => "galera",
+            Self::Mysql => "mysql",
         }
     }
 
@@ -35,11 +38,25 @@ impl Example {
     fn resource(self) -> &'static str {
         match self {
             Self::Galera => "replicatedstatefulsets.clusterlabs.org",
+            Self::Mysql => "mysqlclusters.moco.cybozu.com",
+        }
+    }
+
+    /// The condition that is True when nothing is left to be done.
+    fn goal(self) -> &'static str {
+        match self {
+            Self::Galera => "Ready",
+            Self::Mysql => "Healthy",
         }
     }
 
     fn folder(self) -> PathBuf {
         cargo::root().join("examples").join(self.name())
+    }
+
+    fn manifest(self) -> Result<String> {
+        let path = self.folder().join("cluster.yaml");
+        std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
     }
 
     /// The name of its image.
@@ -66,8 +83,7 @@ impl Example {
 
     /// Applies it in a namespace of its own, under the strictest Pod Security level.
     pub(crate) async fn apply(self, cluster: &Cluster, progress: &Progress) -> Result<()> {
-        let path = self.folder().join("cluster.yaml");
-        let manifest = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let manifest = self.manifest()?;
         let namespace = json!({
             "apiVersion": "v1",
             "kind": "Namespace",
@@ -81,24 +97,25 @@ impl Example {
             .await
     }
 
-    /// Waits until its cluster is Ready, and tells each new reason meanwhile.
+    /// Waits until its cluster has reached its goal, and tells each new reason meanwhile.
     pub(crate) async fn wait_until_ready(self, cluster: &Cluster, progress: &Progress) -> Result<()> {
+        let (name, goal) = (self.name(), self.goal());
         let began = Instant::now();
         let mut told = String::new();
-        progress.note(&format!("waiting for {} to be Ready", self.name()));
+        progress.note(&format!("waiting for {name} to be {goal}"));
         loop {
-            let object = cluster.get(self.name(), self.resource(), self.name()).await?;
-            let news = describe(&object);
+            let object = cluster.get(name, self.resource(), name).await?;
+            let news = describe(&object, goal);
             if news != told {
                 progress.note(&format!("  {:>12}  {news}", seconds(began.elapsed())));
                 told = news;
             }
-            if is_ready(&object) {
-                progress.note(&format!("  ok  {} is Ready ({})", self.name(), seconds(began.elapsed())));
+            if is_met(&object, goal) {
+                progress.note(&format!("  ok  {name} is {goal} ({})", seconds(began.elapsed())));
                 return Ok(());
             }
             if began.elapsed() > LIMIT {
-                bail!("{} is not Ready after {}; the last word was: {told}", self.name(), seconds(LIMIT));
+                bail!("{name} is not {goal} after {}; the last word was: {told}", seconds(LIMIT));
             }
             tokio::time::sleep(POLL).await;
         }
@@ -106,21 +123,34 @@ impl Example {
 
     /// What a person may want to type next; `kubectl` is how that is called here, with these options after the verb.
     pub(crate) fn next_steps(self, kubectl: &str, options: &str) -> String {
-        match self {
+        let steps = match self {
             Self::Galera => format!(
-                "\
-Try next:
-  {kubectl} windlass list -A{options}
-  {kubectl} windlass status rss/galera -n galera{options}
+                "  {kubectl} windlass status rss/galera -n galera{options}
   {kubectl} windlass scale rss/galera -n galera --replicas=5{options}
   {kubectl} windlass pause rss/galera -n galera --reason='a look inside'{options}
   {kubectl} windlass plan rss/galera -n galera{options}             # while paused: what will happen on resume
   {kubectl} windlass resume rss/galera -n galera{options}
   {kubectl} get rss,pods,services -n galera{options}
-  {kubectl} exec -n galera rss-galera-0{options} -- mariadb -S /run/mysqld/mysqld.sock -u mysql -e \"show status like 'wsrep_cluster_size'\"
-  {kubectl} logs -n windlass-system deployment/windlass -f{options}"
+  {kubectl} exec -n galera rss-galera-0{options} -- mariadb -S /run/mysqld/mysqld.sock -u mysql -e \"show status like 'wsrep_cluster_size'\""
             ),
-        }
+            Self::Mysql => format!(
+                "  {kubectl} windlass status mysql/mysql -n mysql{options}
+  {kubectl} moco mysql -n mysql -u moco-writable -it mysql{options}
+  {kubectl} moco credential -n mysql -u moco-writable mysql{options}
+  {kubectl} moco switchover -n mysql mysql{options}
+  {kubectl} moco stop clustering -n mysql mysql{options}
+  {kubectl} windlass plan mysql/mysql -n mysql{options}      # while stopped: what will happen on start
+  {kubectl} moco start clustering -n mysql mysql{options}
+  {kubectl} get mysqlclusters,pods,services -n mysql{options}"
+            ),
+        };
+        format!(
+            "\
+Try next:
+  {kubectl} windlass list -A{options}
+{steps}
+  {kubectl} logs -n windlass-system deployment/windlass -f{options}"
+        )
     }
 }
 
@@ -128,26 +158,29 @@ fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     object["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)
 }
 
-/// Ready, and said of the spec as it is now.
-fn is_ready(object: &Value) -> bool {
-    condition(object, "Ready").is_some_and(|ready| {
-        ready["status"] == "True" && ready["observedGeneration"].as_i64() >= object["metadata"]["generation"].as_i64()
+/// The condition is True, and said of the spec as it is now. A condition that names no generation is as new as its status.
+fn is_met(object: &Value, goal: &str) -> bool {
+    condition(object, goal).is_some_and(|met| {
+        let said_of = met["observedGeneration"].as_i64().or(object["status"]["observedGeneration"].as_i64());
+        met["status"] == "True" && said_of >= object["metadata"]["generation"].as_i64()
     })
 }
 
-/// The state in one line.
-fn describe(object: &Value) -> String {
+/// How far the cluster is from its goal, in one line.
+fn describe(object: &Value, goal: &str) -> String {
     let status = &object["status"];
-    let Some(ready) = condition(object, "Ready") else {
+    let Some(condition) = condition(object, goal) else {
         return "no status yet".to_owned();
     };
-    let sentence = status["reason"].as_str().filter(|text| !text.is_empty()).or(ready["message"].as_str()).unwrap_or_default();
-    format!("{}: {sentence}", ready["reason"].as_str().unwrap_or("?"))
+    let sentence =
+        status["reason"].as_str().filter(|text| !text.is_empty()).or(condition["message"].as_str()).unwrap_or_default();
+    format!("{}: {sentence}", condition["reason"].as_str().unwrap_or("?"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use windlass_api::mysql::MySQLCluster;
 
     #[test]
     fn ready_for_an_older_spec_is_not_ready() {
@@ -159,10 +192,27 @@ mod tests {
                 ]},
             })
         };
-        assert!(is_ready(&object(2)));
-        assert!(!is_ready(&object(3)));
-        assert!(!is_ready(&json!({"metadata": {"generation": 1}})));
-        assert_eq!(describe(&object(2)), "Healthy: 3 of 3");
+        assert!(is_met(&object(2), "Ready"));
+        assert!(!is_met(&object(3), "Ready"));
+        assert!(!is_met(&object(2), "Healthy"));
+        assert!(!is_met(&json!({"metadata": {"generation": 1}}), "Ready"));
+        assert_eq!(describe(&object(2), "Ready"), "Healthy: 3 of 3");
+        assert_eq!(describe(&object(2), "Healthy"), "no status yet");
+    }
+
+    #[test]
+    fn a_condition_without_a_generation_is_as_new_as_its_status() {
+        let object = |generation: i64| {
+            json!({
+                "metadata": {"generation": generation},
+                "status": {"observedGeneration": 2, "conditions": [
+                    {"type": "Healthy", "status": "True", "reason": "Healthy", "message": "the current state is Healthy"},
+                ]},
+            })
+        };
+        assert!(is_met(&object(2), "Healthy"));
+        assert!(!is_met(&object(3), "Healthy"));
+        assert_eq!(describe(&object(2), "Healthy"), "Healthy: the current state is Healthy");
     }
 
     #[test]
@@ -170,5 +220,31 @@ mod tests {
         for example in Example::value_variants() {
             assert!(example.image_name().unwrap().starts_with("localhost/"), "{example:?}");
         }
+    }
+
+    fn objects(example: Example) -> Vec<Value> {
+        serde_saphyr::from_multiple(&example.manifest().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn every_manifest_has_the_cluster_that_is_waited_for_and_runs_its_image() {
+        for example in Example::value_variants() {
+            let (_, group) = example.resource().split_once('.').unwrap();
+            let is_waited_for = |object: &Value| {
+                object["apiVersion"].as_str().is_some_and(|version| version.starts_with(group))
+                    && object["metadata"]["name"] == example.name()
+            };
+            assert!(objects(*example).iter().any(is_waited_for), "{example:?}");
+            let image = format!("image: {}\n", example.image_name().unwrap());
+            assert!(example.manifest().unwrap().contains(&image), "{example:?}");
+        }
+    }
+
+    #[test]
+    fn the_cluster_of_mysql_has_no_field_that_the_api_does_not_know() {
+        let manifests = objects(Example::Mysql);
+        let written = manifests.iter().find(|object| object["kind"] == "MySQLCluster").unwrap();
+        let read: MySQLCluster = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!(&serde_json::to_value(read).unwrap(), written);
     }
 }

@@ -80,11 +80,13 @@ async fn files() -> Result<Vec<Generated>> {
     let mut files = charts::files()?;
     files.extend([
         Generated::new("docs/reference/replicatedstatefulset.md", reference::replicated_stateful_set()?),
+        Generated::new("docs/reference/mysqlcluster.md", reference::mysql_cluster()?),
         Generated::new("docs/reference/logbook.md", reference::logbook()?),
         Generated::new("docs/reference/permissions.md", permissions::page()),
         Generated::new("docs/reference/metrics.md", metrics::page()),
         Generated::new("docs/reference/windlass.md", help::windlass().await?),
         Generated::new("docs/reference/kubectl-windlass.md", plugin::kubectl_windlass()?),
+        Generated::new("docs/reference/kubectl-moco.md", plugin::kubectl_moco()),
     ]);
     Ok(files)
 }

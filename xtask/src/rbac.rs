@@ -27,6 +27,18 @@ pub(crate) const CLUSTERS: &[Rule] = &[
         why: "the status commit, a compare-and-swap; nothing else of the custom resource is ever written",
     },
     Rule {
+        groups: &["moco.cybozu.com"],
+        resources: &["mysqlclusters"],
+        verbs: &["get", "list", "watch"],
+        why: "the clusters of MySQL that are asked for; get: the fresh object after a status write met a conflict",
+    },
+    Rule {
+        groups: &["moco.cybozu.com"],
+        resources: &["mysqlclusters/status"],
+        verbs: &["update"],
+        why: "the status commit, a compare-and-swap; nothing else of the custom resource is ever written",
+    },
+    Rule {
         groups: &["windlass.dev"],
         resources: &["logbooks"],
         verbs: &["create", "get", "list", "update", "watch"],
@@ -36,9 +48,9 @@ pub(crate) const CLUSTERS: &[Rule] = &[
     Rule {
         groups: &["apps"],
         resources: &["statefulsets"],
-        verbs: &["create", "get", "list", "patch", "watch"],
+        verbs: &["create", "delete", "get", "list", "patch", "watch"],
         why: "the members; patch: server-side apply and replicas; create: an apply that makes the object is judged as both; get: who \
-              made an object that is there already",
+              made an object that is there already; delete: without its pods, to make it again for larger volumes",
     },
     Rule {
         groups: &["apps"],
@@ -56,8 +68,9 @@ pub(crate) const CLUSTERS: &[Rule] = &[
     Rule {
         groups: &["policy"],
         resources: &["poddisruptionbudgets"],
-        verbs: &["create", "get", "list", "patch", "watch"],
-        why: "how many members may be evicted at once; patch and create: server-side apply; get: who made one that is there already",
+        verbs: &["create", "delete", "get", "list", "patch", "watch"],
+        why: "how many members may be evicted at once; patch and create: server-side apply; get: who made one that is there already; \
+              delete: that of a cluster of MySQL which is stopped, or has one instance",
     },
     Rule {
         groups: &[""],
@@ -75,8 +88,29 @@ pub(crate) const CLUSTERS: &[Rule] = &[
     Rule {
         groups: &[""],
         resources: &["persistentvolumeclaims"],
-        verbs: &["list", "watch"],
-        why: "whether a cluster is new or has data; claims are never written",
+        verbs: &["get", "list", "patch", "watch"],
+        why: "whether a cluster is new or has data; patch: a larger request of storage, and labels on those of a cluster that is taken over; \
+              get: whether such a claim is there; claims are never deleted",
+    },
+    Rule {
+        groups: &[""],
+        resources: &["configmaps"],
+        verbs: &["create", "delete", "get", "list", "patch", "watch"],
+        why: "my.cnf; patch and create: server-side apply; get: the user's own settings, when a watch of metadata tells that they changed; \
+              delete: old ones that nothing names any more",
+    },
+    Rule {
+        groups: &[""],
+        resources: &["secrets"],
+        verbs: &["create", "get", "list", "patch", "watch"],
+        why: "passwords of the accounts of MySQL; get: to log in, and to write the credentials of clients; list and watch only those \
+              that Windlass made; patch and create: server-side apply",
+    },
+    Rule {
+        groups: &[""],
+        resources: &["serviceaccounts"],
+        verbs: &["create", "get", "list", "patch", "watch"],
+        why: "the account of the pods of MySQL; patch and create: server-side apply; get: who made one that is there already",
     },
     Rule {
         groups: &["events.k8s.io"],

@@ -4,7 +4,7 @@ mod background;
 mod lanes;
 
 use anyhow::{Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum as _};
 use windlass_lab::{Lab, Progress};
 
 use crate::cluster::Cluster;
@@ -91,7 +91,10 @@ async fn with_lab(lab: &Lab, report: &mut Report) -> Result<()> {
         .stage("installation", async {
             install::load(lab, &image, &progress).await?;
             install::install(&Cluster::of_lab(lab), &image, &progress).await?;
-            Example::Galera.load_image(lab, &progress).await
+            for example in Example::value_variants() {
+                example.load_image(lab, &progress).await?;
+            }
+            Ok(())
         })
         .await?;
     report.stage("build of the tests on the lab", lanes::build()).await?;

@@ -23,6 +23,7 @@ pub mod schedule;
 mod session;
 pub mod setup;
 mod subject;
+pub mod surplus;
 mod time_zones;
 
 pub use agent::{Settings, Start, run};

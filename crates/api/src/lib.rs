@@ -18,5 +18,6 @@ pub use replicated::ReplicatedStatefulSet;
 pub fn custom_resource_definitions()
 -> Vec<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition> {
     use kube::CustomResourceExt as _;
-    [Logbook::crd(), ReplicatedStatefulSet::crd()].into_iter().map(schema::fit).collect()
+    let ours = [Logbook::crd(), ReplicatedStatefulSet::crd()].into_iter().map(schema::fit);
+    ours.chain(mysql::custom_resource_definitions()).collect()
 }

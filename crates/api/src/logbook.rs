@@ -5,6 +5,8 @@
 
 #![expect(clippy::duplicated_attributes, reason = "each printed column has a type")]
 
+pub mod mysql;
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::jiff::Timestamp;
@@ -69,6 +71,9 @@ pub struct LogbookSpec {
     /// On which volumes each member that served keeps its data: the UIDs of its claims, or of its pod where it has none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub volumes: BTreeMap<String, String>,
+    /// What is remembered of a MySQLCluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mysql: Option<mysql::MySqlEntries>,
     /// The acknowledged pauses, by lane.
     #[serde(default)]
     pub pause: Pauses,

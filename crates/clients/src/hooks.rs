@@ -44,7 +44,7 @@ impl Hooks {
 
     /// Runs a command. What it gets on its standard input is what it may need to know and its arguments have no room for. Besides its
     /// end, there comes back the wait for the end of a command that still runs.
-    async fn run(&self, exec: &Exec, input: Option<String>) -> (ExecEnd, Option<BoxFuture<'static, ExecEnd>>) {
+    pub(crate) async fn run(&self, exec: &Exec, input: Option<String>) -> (ExecEnd, Option<BoxFuture<'static, ExecEnd>>) {
         let Ok(_place) = self.places.acquire().await else {
             return (unknown("the operator is stopping"), None);
         };

@@ -4,3 +4,4 @@
 
 pub mod hooks;
 pub mod members;
+pub mod mysql;

@@ -2,6 +2,8 @@
 //!
 //! Pure. The engine writes the result by compare-and-swap; a [`Change::Duty`] is written before any step is taken.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use kube::Resource as _;
 use windlass_api::logbook::{Act as Deed, Intent, LogbookSpec, PauseRecord, PlannedStep, PlannedSteps, RunningStep, Summary};
@@ -24,15 +26,20 @@ const KEPT_ACTS: usize = 16;
 const DELETE: &str = "DeletePod";
 /// The intent to make a `StatefulSet` smaller.
 const SCALE_IN: &str = "ScaleIn";
+/// The intent to delete a `StatefulSet` alone and to make it again.
+const RECREATE: &str = "RecreateSet";
 
 /// The state of the lanes.
 pub fn gate<K: Kind>(resource: &K::Resource, running: &[K::Action], entries: &LogbookSpec) -> Gate {
     let requests = K::pause(resource);
     let running = running.iter().map(ToString::to_string).collect();
-    let resources = Door::decide(requests.resources.paused, entries.pause.resources.is_some(), Vec::new());
+    let halfway: BTreeSet<String> =
+        entries.intents.iter().filter(|it| it.act == RECREATE).map(|it| it.target.clone()).collect();
+    let unfinished = halfway.iter().map(|set| format!("make StatefulSet {set} again")).collect();
+    let resources = Door::decide(requests.resources.paused, entries.pause.resources.is_some(), unfinished);
     let clustering = Door::decide(requests.clustering.paused, entries.pause.clustering.is_some(), running);
     let epoch = entries.claim.as_ref().map_or(0, |claim| claim.epoch);
-    Gate::new(resources, clustering).in_epoch(epoch)
+    Gate::new(resources, clustering).in_epoch(epoch).halfway_with(halfway)
 }
 
 /// The intent that has to be announced before a step, if it cannot be undone.
@@ -42,6 +49,7 @@ pub fn intent_of<A: Action>(step: &Step<A>, now: Timestamp) -> Option<Intent> {
         Act::Delete { object, over } if object.kind == ObjectKind::Pod => {
             (DELETE, object.name.clone(), over.uid.as_str(), None)
         }
+        Act::DeleteAlone { object, over } => (RECREATE, object.name.clone(), over.uid.as_str(), None),
         Act::SetReplicas { object, over, from, to } if to < from => {
             (SCALE_IN, object.name.clone(), over.uid.as_str(), Some(*to))
         }
@@ -58,7 +66,7 @@ pub fn unknown_intent<K: Kind>(entries: &LogbookSpec) -> Option<&Intent> {
 
 /// Those about members are the kind's.
 fn is_about_an_object(intent: &Intent) -> bool {
-    matches!(intent.act.as_str(), DELETE | SCALE_IN)
+    matches!(intent.act.as_str(), DELETE | SCALE_IN | RECREATE)
 }
 
 /// What a pass itself adds to the memory.
@@ -76,6 +84,7 @@ pub fn note_pass<K: Kind>(
     }
     note_plan(observed, plan, parted, entries);
     settle(observed, plan, me, entries);
+    drop_unbegun(observed.children, parted, entries);
     for intent in parted.go.iter().filter_map(|step| intent_of(step, observed.now)) {
         match entries.intents.iter_mut().find(|it| same_target(it, &intent)) {
             // The same set is to become smaller still, or not as small.
@@ -158,7 +167,11 @@ fn settle<K: Kind>(observed: &Observed<'_, K>, plan: &Plan<K::Action>, me: &Iden
     entries.intents.retain(|intent| {
         let outcome = match is_done(intent, observed.children) {
             Some(true) => Some("Done"),
-            Some(false) if of_no_use && pod_of(intent, observed.children).is_none_or(|pod| is_spared(intent, &pod.meta)) => {
+            Some(false)
+                if of_no_use
+                    && intent.act != RECREATE
+                    && pod_of(intent, observed.children).is_none_or(|pod| is_spared(intent, &pod.meta)) =>
+            {
                 Some("Withdrawn")
             }
             _ => None,
@@ -173,6 +186,22 @@ fn settle<K: Kind>(observed: &Observed<'_, K>, plan: &Plan<K::Action>, me: &Iden
     entries.acts.drain(..surplus);
 }
 
+/// A set that was to be made again and is still whole was not touched. It is announced anew when it goes; until then a pause must not
+/// wait for it.
+fn drop_unbegun<A: Action>(children: &Children, parted: &Parted<A>, entries: &mut LogbookSpec) {
+    let goes = |uid: &str| {
+        let of_set = |step: &Step<A>| matches!(&step.act, Act::DeleteAlone { over, .. } if over.uid == uid);
+        parted.go.iter().any(of_set)
+    };
+    let is_whole = |intent: &Intent| {
+        children
+            .stateful_sets
+            .get(&intent.target)
+            .is_some_and(|set| set.object.meta.uid == intent.uid && !set.object.meta.deleting)
+    };
+    entries.intents.retain(|intent| intent.act != RECREATE || goes(&intent.uid) || !is_whole(intent));
+}
+
 /// Whether an intent about an object was carried out; none for intents about members.
 fn is_done(intent: &Intent, children: &Children) -> Option<bool> {
     match intent.act.as_str() {
@@ -182,6 +211,7 @@ fn is_done(intent: &Intent, children: &Children) -> Option<bool> {
             let set = sets.find(|set| set.object.meta.uid == intent.uid);
             Some(set.is_none_or(|set| intent.to.is_some_and(|to| set.replicas <= to)))
         }
+        RECREATE => Some(children.stateful_sets.get(&intent.target).is_some_and(|set| set.object.meta.uid != intent.uid)),
         _ => None,
     }
 }
@@ -244,6 +274,7 @@ pub fn count_edition(stored: Option<&LogbookSpec>, children: &Children, entries:
     let same = stored.is_some_and(|stored| {
         stored.counts == entries.counts
             && stored.histories == entries.histories
+            && stored.mysql == entries.mysql
             && stored.overrides == entries.overrides
             && stored.claim.as_ref().map(|it| it.epoch) == entries.claim.as_ref().map(|it| it.epoch)
             && of_members(stored) == of_members(entries)
@@ -254,7 +285,7 @@ pub fn count_edition(stored: Option<&LogbookSpec>, children: &Children, entries:
 
 /// Whether there is data, so that an old copy of the logbook could do harm.
 pub fn speaks_of_data(entries: &LogbookSpec) -> bool {
-    entries.counts.restore > 0 || !entries.histories.is_empty()
+    entries.counts.restore > 0 || !entries.histories.is_empty() || entries.mysql.as_ref().is_some_and(|mysql| mysql.opened)
 }
 
 fn planned<A: Action>(step: &Step<A>) -> PlannedStep {

@@ -3,14 +3,15 @@
 //! Pausing is not an `if` in the code that acts: a closed lane turns steps into held steps, and code that acts needs a
 //! [`Permit`], which only this module can make.
 
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
 use serde::Serialize;
 use windlass_api::logbook::Pauses;
 
-use crate::lane::{Lane, LaneType};
+use crate::lane::{Lane, LaneType, Resources};
 use crate::plan::Plan;
-use crate::step::{Action, Step};
+use crate::step::{Act, Action, Manifest, ObjectKind, Step};
 
 /// What a pause waits for that is not on record yet.
 const RECORD: &str = "the write of the logbook";
@@ -77,17 +78,24 @@ pub struct Gate {
     resources: Door,
     clustering: Door,
     epoch: u64,
+    /// The `StatefulSets` that were deleted to be made again.
+    halfway: BTreeSet<String>,
 }
 
 impl Gate {
     /// A gate with these doors.
     pub fn new(resources: Door, clustering: Door) -> Self {
-        Self { resources, clustering, epoch: 0 }
+        Self { resources, clustering, epoch: 0, halfway: BTreeSet::new() }
     }
 
     /// The gate of this epoch of the claim.
     pub fn in_epoch(self, epoch: u64) -> Self {
         Self { epoch, ..self }
+    }
+
+    /// The gate while these `StatefulSets` are halfway: a pause waits until they are there again.
+    pub fn halfway_with(self, halfway: BTreeSet<String>) -> Self {
+        Self { halfway, ..self }
     }
 
     /// The state of a lane.
@@ -105,7 +113,7 @@ impl Gate {
             door => door.clone(),
         };
         let (resources, clustering) = (pauses.resources.is_some(), pauses.clustering.is_some());
-        Self { resources: told(&self.resources, resources), clustering: told(&self.clustering, clustering), ..*self }
+        Self { resources: told(&self.resources, resources), clustering: told(&self.clustering, clustering), ..self.clone() }
     }
 
     /// The permit to act in a lane, if it is open.
@@ -113,10 +121,29 @@ impl Gate {
         L::LANE.is_none_or(|lane| *self.door(lane) == Door::Open).then_some(Permit { lane: PhantomData, epoch: self.epoch })
     }
 
+    /// The permit to make an object, if its lane is open, or if that ends what a pause waits for.
+    pub fn permit_to_make(&self, manifest: &Manifest) -> Option<Permit<Resources>> {
+        let finishes = matches!(self.resources, Door::Closing { .. }) && self.finishes(manifest);
+        self.permit().or_else(|| finishes.then_some(Permit { lane: PhantomData, epoch: self.epoch }))
+    }
+
+    /// A delete is followed by its create.
+    fn finishes(&self, manifest: &Manifest) -> bool {
+        let object = &manifest.object;
+        object.kind == ObjectKind::StatefulSet && manifest.over.is_none() && self.halfway.contains(&object.name)
+    }
+
+    fn lets_go<A: Action>(&self, step: &Step<A>) -> bool {
+        match (step.lane(), &step.act) {
+            (None, _) => true,
+            (Some(_), Act::Apply(manifest)) => self.permit_to_make(manifest).is_some(),
+            (Some(lane), _) => *self.door(lane) == Door::Open,
+        }
+    }
+
     /// Parts a plan into what goes and what is held.
     pub fn part<A: Action>(&self, plan: &Plan<A>) -> Parted<A> {
-        let (go, held) =
-            plan.steps.iter().cloned().partition(|step| step.lane().is_none_or(|lane| *self.door(lane) == Door::Open));
+        let (go, held) = plan.steps.iter().cloned().partition(|step| self.lets_go(step));
         Parted { go, held }
     }
 }
@@ -147,7 +174,7 @@ impl<L: LaneType> Permit<L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lane::{Clustering, Resources};
+    use crate::lane::Clustering;
     use rstest::rstest;
     use windlass_api::logbook::PauseRecord;
 

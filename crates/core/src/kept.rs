@@ -3,16 +3,24 @@
 //!
 //! A newer release may render the same spec in another way. It still applies the kept template, so that an upgrade of the
 //! operator, a scale or a resume restarts no pod; the new rendering comes with the next change that reaches the template anyway.
+//!
+//! The template of a set that was taken over from another operator is kept in the same way. It gets our labels, so that pods which are
+//! made of it later are found; those that run already are as good as they are.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use crate::kind::KIND_LABEL;
-use crate::labels::{COMPONENT, INSTANCE, KEEPS, KEEPS_TEMPLATE, KEPT_FOR, MANAGED_BY, TEMPLATE_INPUTS};
+use crate::labels::{ADOPTED, AS_GOOD_AS, COMPONENT, INSTANCE, KEEPS, KEEPS_TEMPLATE, KEPT_FOR, MANAGED_BY, TEMPLATE_INPUTS};
 use crate::likeness::{contains, seal};
 use crate::step::{Act, Action, Manifest, ObjectKind, ObjectRef, Over, Step};
 use crate::views::{Children, Meta, StatefulSetView};
+
+/// What is added to the hash of the inputs while a template is in force that another operator rendered.
+const OF_ADOPTION: &str = "-adopted";
+/// The labels by which pods are found.
+const FOUND_BY: [&str; 3] = [MANAGED_BY, INSTANCE, KIND_LABEL];
 
 /// What to apply, and what else to do to keep its template.
 #[derive(Debug)]
@@ -40,6 +48,8 @@ impl Kept {
 /// reaches the template; `left_out` names fields of the spec that are decided elsewhere.
 pub fn resolve(mut rendered: Manifest, inputs: &str, left_out: &[&str], children: &Children) -> Kept {
     let set = rendered.object.name.clone();
+    let adopted = Adopted::of(&rendered, inputs, children);
+    let inputs = adopted.as_ref().map_or(inputs, |adopted| adopted.inputs.as_str());
     let of_inputs = |meta: &Meta| meta.annotations.get(TEMPLATE_INPUTS).is_some_and(|has| has == inputs);
     let live = children.stateful_sets.get(&set).filter(|live| of_inputs(&live.object.meta));
     let of_set = children.templates.iter().filter(|(_, it)| it.meta.labels.get(KEPT_FOR) == Some(&set));
@@ -47,14 +57,59 @@ pub fn resolve(mut rendered: Manifest, inputs: &str, left_out: &[&str], children
     let kept = current.first().map(|(_, it)| it.spec.value());
     let is_kept = kept.is_some();
     let template = kept.or_else(|| live.and_then(|live| another_rendering(live, &rendered)));
+    let template = template.or_else(|| adopted.as_ref().and_then(|adopted| adopted.template.clone()));
     if let Some(template) = template {
         rendered.spec["template"] = template;
     }
     rendered.annotations.insert(TEMPLATE_INPUTS.to_owned(), inputs.to_owned());
+    if let Some(adopted) = &adopted {
+        rendered.annotations.insert(ADOPTED.to_owned(), "true".to_owned());
+        rendered.annotations.extend(adopted.as_good_as.clone().map(|revision| (AS_GOOD_AS.to_owned(), revision)));
+    }
     let keep = (!is_kept).then(|| kept_object(&rendered, inputs));
     let removable = others.into_iter().filter(|(_, it)| is_kept && live.is_some() && !it.meta.deleting);
     let outdated = removable.map(|(name, it)| (revision(&it.meta.namespace, name), it.meta.as_judged())).collect();
     Kept { set: seal(rendered, left_out), keep, outdated }
+}
+
+/// What is known of a set whose template another operator rendered.
+struct Adopted {
+    inputs: String,
+    /// The revision that its pods had.
+    as_good_as: Option<String>,
+    /// The template, in the first pass after it was taken over.
+    template: Option<Value>,
+}
+
+impl Adopted {
+    /// Such a template is in force until the user changes something that reaches it. While the set itself is missing, what is kept of it
+    /// tells.
+    fn of(rendered: &Manifest, inputs: &str, children: &Children) -> Option<Self> {
+        let set = &rendered.object.name;
+        let inputs = format!("{inputs}{OF_ADOPTION}");
+        let noted = |meta: &Meta| meta.annotations.get(TEMPLATE_INPUTS).cloned();
+        let good = |meta: &Meta| meta.annotations.get(AS_GOOD_AS).cloned();
+        let Some(live) = children.stateful_sets.get(set) else {
+            let is_kept = |meta: &&Meta| meta.labels.get(KEPT_FOR) == Some(set) && noted(meta).as_ref() == Some(&inputs);
+            let kept = children.templates.values().map(|it| &it.meta).find(is_kept)?;
+            return Some(Self { as_good_as: good(kept), inputs, template: None });
+        };
+        let meta = &live.object.meta;
+        match noted(meta) {
+            Some(noted) => (noted == inputs).then(|| Self { as_good_as: good(meta), inputs, template: None }),
+            None if meta.annotations.contains_key(ADOPTED) => {
+                let mut template = live.object.spec.value().get("template").cloned()?;
+                // Which revision its pods have is not known yet: then they must not get another one.
+                if live.update_revision.is_some() {
+                    for (key, value) in rendered.labels.iter().filter(|(key, _)| FOUND_BY.contains(&key.as_str())) {
+                        template["metadata"]["labels"][key] = value.clone().into();
+                    }
+                }
+                Some(Self { as_good_as: live.update_revision.clone(), inputs, template: Some(template) })
+            }
+            None => None,
+        }
+    }
 }
 
 /// The live template of the same inputs, whose kept copy was lost, when it is another rendering than ours. (The live one has the
@@ -82,7 +137,10 @@ fn kept_object(set: &Manifest, inputs: &str) -> Manifest {
     Manifest {
         object: revision(&set.object.namespace, &format!("{}-kept-{inputs}", set.object.name)),
         labels,
-        annotations: BTreeMap::from([(TEMPLATE_INPUTS.to_owned(), inputs.to_owned())]),
+        annotations: {
+            let good = set.annotations.get(AS_GOOD_AS).map(|revision| (AS_GOOD_AS.to_owned(), revision.clone()));
+            good.into_iter().chain([(TEMPLATE_INPUTS.to_owned(), inputs.to_owned())]).collect()
+        },
         owner: set.owner.clone(),
         spec: set.spec["template"].clone(),
         over: None,

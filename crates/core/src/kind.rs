@@ -12,9 +12,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windlass_api::logbook::LogbookSpec;
 
+use crate::conditions::Reason;
 use crate::gate::{Gate, PauseRequests};
 use crate::likeness::Answered;
 use crate::memory::{Entry, Memory};
+use crate::metrics::{Described, Measure};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::step::{Action, ObjectRef, Owner, Step};
@@ -43,12 +45,19 @@ pub trait Kind: Sized + Send + Sync + 'static {
     type Fact: Clone + Debug + std::fmt::Display + Send;
     /// All that is known of the members.
     type Facts: Clone + Debug + Default + Send + Sync;
+    /// What this process has told of a cluster so far, so that each thing is told once. It ends with the process.
+    type Told: Debug + Default + Send + Sync;
+    /// What the operator itself was told at its start, and clusters of this kind depend on.
+    type Settings: Clone + Debug + Default + Send + Sync;
 
     /// The short name: names of logbooks, labels, metrics.
     const NAME: &'static str;
 
     /// The names of its actions that are announced before they are taken.
     const INTENTS: &'static [&'static str];
+
+    /// The metrics that this kind has of its own.
+    const METRICS: &'static [Described] = &[];
 
     /// The status that is stored with a resource.
     fn stored_status(resource: &Self::Resource) -> Option<&Self::Status>;
@@ -62,6 +71,11 @@ pub trait Kind: Sized + Send + Sync + 'static {
             name: metadata.name.clone().unwrap_or_default(),
             uid: metadata.uid.clone().unwrap_or_default(),
         }
+    }
+
+    /// The ConfigMap of the user's, in the cluster's namespace, that the cluster depends on.
+    fn options(_resource: &Self::Resource) -> Option<String> {
+        None
     }
 
     /// What the user asks of the lanes.
@@ -100,8 +114,18 @@ pub trait Kind: Sized + Send + Sync + 'static {
     /// What to tell.
     fn status(observed: &Observed<'_, Self>, report: &Report<'_, Self::Action>) -> Self::Status;
 
-    /// What of a status is shown as metrics.
-    fn figures(status: &Self::Status) -> Figures;
+    /// What metrics show of a cluster, as it stands.
+    fn figures(observed: &Observed<'_, Self>, report: &Report<'_, Self::Action>, status: &Self::Status) -> Figures;
+
+    /// What happened since it was told last, beside the steps that were taken. What is on record is told; what is not, never.
+    fn news(_told: &mut Self::Told, _observed: &Observed<'_, Self>, _report: &Report<'_, Self::Action>) -> Vec<News> {
+        Vec::new()
+    }
+
+    /// What a pass adds to metrics of the kind's own.
+    fn passed(_pass: &Passed) -> Vec<Measure> {
+        Vec::new()
+    }
 
     /// What a fact is about and what came of it, each by a name of a closed set, for metrics.
     fn named(fact: &Self::Fact) -> (&'static str, &'static str);
@@ -110,13 +134,54 @@ pub trait Kind: Sized + Send + Sync + 'static {
     fn look_again(observed: &Observed<'_, Self>) -> Duration;
 }
 
-/// What metrics show of one cluster.
+/// What a user's ConfigMap says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Options {
+    /// The cluster depends on none.
+    #[default]
+    None,
+    /// It is not there.
+    Missing,
+    /// It could not be read.
+    Unknown(String),
+    /// Its data.
+    Read(BTreeMap<String, String>),
+}
+
+/// What metrics show of one cluster.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
     /// The phase that it is in.
     pub phase: Option<&'static str>,
     /// How many members are in which state.
     pub members: Vec<(&'static str, usize)>,
+    /// Gauges of the kind's own. Those that are not in the list are not shown.
+    pub own: Vec<(&'static Described, f64)>,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum News {
+    /// It is told to people, as an Event.
+    Event {
+        /// Whether somebody should look.
+        warning: bool,
+        /// What happened, in a word.
+        reason: Reason,
+        /// What happened, in a sentence.
+        note: String,
+    },
+    /// It is counted or measured.
+    Measured(Measure),
+}
+
+/// How a pass ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// Whether it has to be made again because something went wrong.
+    pub failed: bool,
+    /// How long it took.
+    pub took: Duration,
 }
 
 /// Everything that a pass knows.
@@ -128,6 +193,10 @@ pub struct Observed<'a, K: Kind> {
     pub children: &'a Children,
     /// What is known of the members.
     pub facts: &'a K::Facts,
+    /// What the operator was told at its start.
+    pub settings: &'a K::Settings,
+    /// What the user's ConfigMap says.
+    pub options: &'a Options,
     /// What is remembered.
     pub memory: &'a Memory,
     /// What the server answered to our last apply of each object.

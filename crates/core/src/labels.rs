@@ -32,10 +32,16 @@ pub const PAUSE_REASON: &str = "windlass.dev/pause-reason";
 pub const SPARED: &str = "windlass.dev/spared";
 /// `"true"` lets Windlass take over objects that another operator wrote.
 pub const ADOPT: &str = "windlass.dev/adopt";
+/// On an object that was taken over from somebody else.
+pub const ADOPTED: &str = "windlass.dev/adopted";
+/// On a `StatefulSet` that was taken over: the revision of its pods at that time. They need not be replaced for our labels' sake.
+pub const AS_GOOD_AS: &str = "windlass.dev/as-good-as";
 /// Says what an unproven entry of a logbook was, once: `windlass.dev/override.ENTRY: VALUE@LOGBOOK-UID`.
 pub const OVERRIDE_PREFIX: &str = "windlass.dev/override.";
 /// The hash of what of the custom resource reaches the pod template.
 pub const TEMPLATE_INPUTS: &str = "windlass.dev/template-inputs";
+/// The hash of what of the custom resource reaches the claim templates of a `StatefulSet`.
+pub const CLAIM_INPUTS: &str = "windlass.dev/claim-inputs";
 /// What a `ControllerRevision` of Windlass keeps; the value is [`KEEPS_TEMPLATE`].
 pub const KEEPS: &str = "windlass.dev/keeps";
 /// A rendered pod template.

@@ -19,6 +19,7 @@ pub mod outcome;
 pub mod plan;
 pub mod quantity;
 pub mod scale;
+pub mod secrets;
 pub mod selector;
 pub mod step;
 pub mod sync;

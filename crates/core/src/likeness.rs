@@ -10,7 +10,8 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::labels::DESIRED_HASH;
-use crate::step::Manifest;
+use crate::secrets::FINGERPRINT;
+use crate::step::{Manifest, ObjectKind};
 use crate::views::ObjectView;
 
 /// What the server answered to our last apply of an object: which wish, and which version of the object came of it.
@@ -43,7 +44,15 @@ pub fn already_so(desired: &Manifest, live: &ObjectView, answered: Option<&Answe
     has_all(&desired.labels, &live.meta.labels)
         && has_all(&desired.annotations, &live.meta.annotations)
         && live.meta.owner_uid.as_deref() == Some(desired.owner.uid.as_str())
-        && (answered == Some(&Answered::new(desired, live)) || contains(&live.spec.value(), &desired.spec))
+        && (answered == Some(&Answered::new(desired, live)) || has_content(desired, live))
+}
+
+/// Nobody knows what a Secret should hold; but what was put in must still be there.
+fn has_content(desired: &Manifest, live: &ObjectView) -> bool {
+    if desired.object.kind == ObjectKind::Secret {
+        return live.spec.value()["fingerprint"].as_str() == live.meta.annotations.get(FINGERPRINT).map(String::as_str);
+    }
+    contains(&live.spec.value(), &desired.spec)
 }
 
 fn has_all(desired: &BTreeMap<String, String>, live: &BTreeMap<String, String>) -> bool {

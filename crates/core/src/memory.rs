@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use strum::{EnumIter, IntoEnumIterator as _, IntoStaticStr};
 use windlass_api::logbook::{LogbookSpec, Override, Unproven};
 
-use crate::labels::{LOGBOOK_EDITION, OVERRIDE_PREFIX};
+use crate::bookkeeping::speaks_of_data;
+use crate::labels::{ADOPTED, LOGBOOK_EDITION, OVERRIDE_PREFIX};
 use crate::views::Children;
 
 /// The entries that irreversible steps rest upon.
@@ -98,6 +99,13 @@ impl Memory {
         if logbook.edition < noted {
             let why = format!("the logbook is older than the cluster: edition {}, but {noted} was noted", logbook.edition);
             return Self::doubt(LogbookSpec { edition: noted, ..logbook.clone() }, uid, &why);
+        }
+        let adopted = children.stateful_sets.values().any(|set| set.object.meta.annotations.contains_key(ADOPTED));
+        // A set alone has no data.
+        let has_data = !(children.pods.is_empty() && children.claims.is_empty());
+        if adopted && has_data && logbook.unproven.is_empty() && !speaks_of_data(logbook) {
+            let why = "the cluster was taken over from another operator, and what that one did is not on record";
+            return Self::doubt(logbook.clone(), uid, why);
         }
         let entries = Box::new(LogbookSpec { own_uid: uid.to_owned(), ..logbook.clone() });
         if logbook.unproven.is_empty() { Self::Known(entries) } else { Self::Doubted(entries) }
@@ -220,6 +228,22 @@ mod tests {
         let memory = judge(&logbook("u1"), &with_edition(4));
         assert!(memory.lost().unwrap().contains("older"));
         assert_eq!(memory.entries().edition, 4);
+    }
+
+    #[rstest]
+    #[case::beside_data(&with_a_claim(), LogbookSpec::default(), true)]
+    #[case::a_set_alone_has_none(&Children::default(), LogbookSpec::default(), false)]
+    #[case::what_was_proven_since(&with_a_claim(), LogbookSpec { histories: vec!["h".into()], ..LogbookSpec::default() }, false)]
+    fn nothing_is_known_of_what_another_operator_did(
+        #[case] members: &Children,
+        #[case] entries: LogbookSpec,
+        #[case] lost: bool,
+    ) {
+        let entries = LogbookSpec { histories: entries.histories, ..logbook("u1") };
+        let mut set = StatefulSetView::default();
+        set.object.meta.annotations.insert(ADOPTED.into(), "true".into());
+        let children = Children { stateful_sets: [("rss-a".to_owned(), set)].into(), ..members.clone() };
+        assert_eq!(judge(&entries, &children).lost().is_some_and(|why| why.contains("taken over")), lost);
     }
 
     #[test]

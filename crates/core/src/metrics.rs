@@ -1,9 +1,11 @@
 //! What is measured, and what each metric means: the one place from which the registry and the reference page are made.
 
+use std::time::Duration;
+
 /// A metric, as a reader of the reference sees it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Described {
-    /// Its name without the prefix, and without what the format adds (`_total`, `_bucket`).
+    /// Its name without what the format adds (`_total`, `_bucket`): of those that all kinds have, without the prefix too.
     pub name: &'static str,
     /// What sort of metric.
     pub sort: Sort,
@@ -14,22 +16,45 @@ pub struct Described {
 }
 
 /// A sort of metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Sort {
     /// Only grows.
     Counter,
     /// Goes up and down, and goes away with its cluster.
     Gauge,
-    /// Durations, in seconds.
-    Histogram,
+    /// Durations, in seconds, and the limits by which they are sorted.
+    Histogram(&'static [f64]),
 }
 
-const fn described(name: &'static str, sort: Sort, labels: &'static [&'static str], help: &'static str) -> Described {
+/// Limits for what should take no time.
+const QUICK: &[f64] = &[0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+/// Limits for what may take a while.
+const SLOW: &[f64] = &[0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0];
+
+/// Describes a metric.
+pub const fn described(name: &'static str, sort: Sort, labels: &'static [&'static str], help: &'static str) -> Described {
     Described { name, sort, labels, help }
 }
 
-/// All metrics.
+/// The labels of the metrics that a kind has of its own.
+pub const OWN_LABELS: &[&str] = &["name", "namespace"];
+
+/// Describes a metric that one kind has of its own, under the full name that its users know.
+pub const fn own(name: &'static str, sort: Sort, help: &'static str) -> Described {
+    described(name, sort, OWN_LABELS, help)
+}
+
+/// Something that adds to a metric of a kind's own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Measure {
+    /// It happened once more.
+    Count(&'static Described),
+    /// It took this long.
+    Took(&'static Described, Duration),
+}
+
+/// The metrics that all kinds have.
 pub const METRICS: &[Described] = &[
     described("leader", Sort::Gauge, &[], "1 while this process holds the Lease of its release"),
     described("clusters", Sort::Gauge, &["kind"], "Clusters that this operator manages"),
@@ -48,7 +73,7 @@ pub const METRICS: &[Described] = &[
     ),
     described("held_steps", Sort::Gauge, &["kind", "namespace", "name"], "Steps that a pause holds back"),
     described("passes", Sort::Counter, &["kind", "outcome"], "Passes, by how they ended"),
-    described("pass_seconds", Sort::Histogram, &["kind"], "How long passes took"),
+    described("pass_seconds", Sort::Histogram(QUICK), &["kind"], "How long passes took"),
     described(
         "steps",
         Sort::Counter,
@@ -57,13 +82,13 @@ pub const METRICS: &[Described] = &[
     ),
     described(
         "operation_seconds",
-        Sort::Histogram,
+        Sort::Histogram(SLOW),
         &["kind", "step", "outcome"],
         "How long operations on members took, by what came of them",
     ),
     described(
         "question_seconds",
-        Sort::Histogram,
+        Sort::Histogram(QUICK),
         &["kind", "step", "outcome"],
         "How long members took to answer questions, by what came of them",
     ),
@@ -75,7 +100,7 @@ pub const METRICS: &[Described] = &[
     described("panics", Sort::Counter, &["kind"], "Panics that were contained in one cluster"),
 ];
 
-/// What a metric tells.
-pub fn help(name: &str) -> &'static str {
-    METRICS.iter().find(|metric| metric.name == name).map_or("", |metric| metric.help)
+/// The description of a metric that all kinds have.
+pub fn find(name: &str) -> Option<&'static Described> {
+    METRICS.iter().find(|metric| metric.name == name)
 }

@@ -1,7 +1,11 @@
 //! A plan: what a pass wants to do, and what it wants to say about it.
 
+use std::collections::BTreeMap;
+
 use crate::conditions::Reason;
-use crate::step::Step;
+use crate::likeness::{Answered, already_so};
+use crate::step::{Act, Action, Manifest, ObjectRef, Step};
+use crate::views::Children;
 
 /// What a pass wants to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +26,23 @@ impl<A> Plan<A> {
     /// Whether there is nothing to do and nothing to wait for.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.waiting.is_empty()
+    }
+}
+
+impl<A: Action> Plan<A> {
+    /// Adds a step for each object that is not as it should be.
+    pub fn apply(&mut self, manifests: Vec<Manifest>, children: &Children, answered: &BTreeMap<ObjectRef, Answered>) {
+        for mut manifest in manifests {
+            let why = match children.applied(&manifest.object) {
+                None => "it does not exist",
+                Some(live) if already_so(&manifest, live, answered.get(&manifest.object)) => continue,
+                Some(live) => {
+                    manifest.over = Some(live.meta.as_judged());
+                    "it differs from what the spec asks for"
+                }
+            };
+            self.steps.push(Step::new(Act::Apply(Box::new(manifest)), why));
+        }
     }
 }
 

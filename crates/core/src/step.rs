@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Display};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::lane::Lane;
@@ -45,13 +45,21 @@ pub enum ObjectKind {
     PersistentVolumeClaim,
     /// apps/v1 `ControllerRevision`, in which a pod template is kept
     ControllerRevision,
+    /// core/v1 `ConfigMap`
+    ConfigMap,
+    /// core/v1 Secret
+    Secret,
+    /// core/v1 `ServiceAccount`
+    ServiceAccount,
 }
 
 impl ObjectKind {
     /// `apiVersion`, as in a manifest.
     pub fn api_version(self) -> &'static str {
         match self {
-            Self::Pod | Self::Service | Self::PersistentVolumeClaim => "v1",
+            Self::Pod | Self::Service | Self::PersistentVolumeClaim | Self::ConfigMap | Self::Secret | Self::ServiceAccount => {
+                "v1"
+            }
             Self::StatefulSet | Self::ControllerRevision => "apps/v1",
             Self::PodDisruptionBudget => "policy/v1",
         }
@@ -66,6 +74,9 @@ impl ObjectKind {
             Self::PodDisruptionBudget => "poddisruptionbudgets",
             Self::PersistentVolumeClaim => "persistentvolumeclaims",
             Self::ControllerRevision => "controllerrevisions",
+            Self::ConfigMap => "configmaps",
+            Self::Secret => "secrets",
+            Self::ServiceAccount => "serviceaccounts",
         }
     }
 }
@@ -81,14 +92,15 @@ pub struct Manifest {
     pub annotations: BTreeMap<String, String>,
     /// The UID of the custom resource that owns it, and how that is named.
     pub owner: Owner,
-    /// `spec`, or `data` of a `ControllerRevision`.
+    /// `spec`; `data` of a `ControllerRevision` and of a `ConfigMap`; all other fields of a `ServiceAccount`; and of a Secret how it is
+    /// made, a [`Recipe`](crate::secrets::Recipe).
     pub spec: Value,
     /// The object that it was compared with; none when there is none yet.
     pub over: Option<Over>,
 }
 
 /// An object as it was when a step was decided.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Over {
     /// Its UID.
     pub uid: String,
@@ -130,12 +142,21 @@ impl Manifest {
                 }],
             },
         });
-        if self.object.kind == ObjectKind::ControllerRevision {
-            body["data"] = self.spec.clone();
-            // Its controller would count; nobody counts these.
-            body["revision"] = 1.into();
-        } else {
-            body["spec"] = self.spec.clone();
+        match self.object.kind {
+            ObjectKind::ControllerRevision => {
+                body["data"] = self.spec.clone();
+                // Its controller would count; nobody counts these.
+                body["revision"] = 1.into();
+            }
+            ObjectKind::ConfigMap => body["data"] = self.spec.clone(),
+            ObjectKind::ServiceAccount => {
+                for (field, value) in self.spec.as_object().into_iter().flatten() {
+                    body[field] = value.clone();
+                }
+            }
+            // What it holds is put in where it is sent: a plan never knows it.
+            ObjectKind::Secret => {}
+            _ => body["spec"] = self.spec.clone(),
         }
         body["metadata"]["resourceVersion"] = ABSENT.into();
         if let Some(over) = &self.over {
@@ -179,6 +200,34 @@ pub enum Act<A> {
         /// As it was judged: another object of the same name, or one that changed since, is not touched.
         over: Over,
     },
+    /// Delete a `StatefulSet` alone, to make it again with what cannot be changed in place. Its pods run on, belong to nobody
+    /// meanwhile, and to the new one then.
+    DeleteAlone {
+        /// Which object.
+        object: ObjectRef,
+        /// As it was judged.
+        over: Over,
+    },
+    /// Put our labels on an object that belongs to a set that was taken over, so that it is found from now on. Only its name is known.
+    TakeOver {
+        /// Which object.
+        object: ObjectRef,
+        /// The UID of the object that controls it, where one has to.
+        controller: Option<String>,
+        /// The labels.
+        labels: BTreeMap<String, String>,
+    },
+    /// Ask for a larger volume. It never becomes smaller again.
+    Grow {
+        /// Which claim.
+        object: ObjectRef,
+        /// As it was when the size was decided.
+        over: Over,
+        /// The size that it asks for.
+        from: String,
+        /// The size that it is to ask for.
+        to: String,
+    },
     /// Change the size of a `StatefulSet`.
     SetReplicas {
         /// Which object.
@@ -190,14 +239,16 @@ pub enum Act<A> {
         /// The size it gets.
         to: u16,
     },
-    /// Set labels of a pod.
+    /// Set labels of a pod, and take annotations away that were granted.
     Label {
         /// Which pod.
         object: ObjectRef,
         /// As it was when the labels were decided.
         over: Over,
-        /// The labels, all that we set.
-        labels: BTreeMap<String, String>,
+        /// The labels that change; those without a value are taken away.
+        labels: BTreeMap<String, Option<String>>,
+        /// The annotations that are taken away.
+        granted: Vec<String>,
     },
     /// Copy the custom resource's labels, and note what the logbook needs, on an object's own metadata.
     Sync {
@@ -223,7 +274,12 @@ impl<A: Action> Step<A> {
     /// The lane whose pause holds this step back, if any does.
     pub fn lane(&self) -> Option<Lane> {
         match self.act {
-            Act::Apply(_) | Act::Delete { .. } | Act::SetReplicas { .. } => Some(Lane::Resources),
+            Act::Apply(_)
+            | Act::Delete { .. }
+            | Act::DeleteAlone { .. }
+            | Act::TakeOver { .. }
+            | Act::Grow { .. }
+            | Act::SetReplicas { .. } => Some(Lane::Resources),
             Act::Label { .. } | Act::Member(_) => Some(Lane::Clustering),
             Act::Sync { .. } => None,
         }
@@ -234,9 +290,12 @@ impl<A: Action> Step<A> {
         match &self.act {
             Act::Apply(manifest) => Some((&manifest.object, manifest.over.as_ref())),
             Act::Delete { object, over }
+            | Act::DeleteAlone { object, over }
+            | Act::Grow { object, over, .. }
             | Act::SetReplicas { object, over, .. }
             | Act::Label { object, over, .. }
             | Act::Sync { object, over, .. } => Some((object, Some(over))),
+            Act::TakeOver { object, .. } => Some((object, None)),
             Act::Member(_) => None,
         }
     }
@@ -246,6 +305,9 @@ impl<A: Action> Step<A> {
         match &self.act {
             Act::Apply(_) => "Apply",
             Act::Delete { .. } => "Delete",
+            Act::DeleteAlone { .. } => "DeleteAlone",
+            Act::TakeOver { .. } => "TakeOver",
+            Act::Grow { .. } => "Grow",
             Act::SetReplicas { .. } => "SetReplicas",
             Act::Label { .. } => "Label",
             Act::Sync { .. } => "Sync",
@@ -259,9 +321,17 @@ impl<A: Action> Display for Step<A> {
         match &self.act {
             Act::Apply(manifest) => write!(f, "apply {}", manifest.object),
             Act::Delete { object, .. } => write!(f, "delete {object}"),
+            Act::DeleteAlone { object, .. } => write!(f, "delete {object} alone and make it again"),
+            Act::TakeOver { object, .. } => write!(f, "take over {object}"),
+            Act::Grow { object, from, to, .. } => write!(f, "grow {object} from {from} to {to}"),
             Act::SetReplicas { object, from, to, .. } => write!(f, "scale {object} from {from} to {to}"),
-            Act::Label { object, labels, .. } => {
-                let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            Act::Label { object, labels, granted, .. } => {
+                let change = |(key, value): (&String, &Option<String>)| match value {
+                    Some(value) => format!("{key}={value}"),
+                    None => format!("{key}-"),
+                };
+                let granted = granted.iter().map(|key| format!("{key}-"));
+                let labels: Vec<String> = labels.iter().map(change).chain(granted).collect();
                 write!(f, "label {object} {}", labels.join(","))
             }
             Act::Sync { object, .. } => write!(f, "note on {object}"),

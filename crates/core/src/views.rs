@@ -2,12 +2,12 @@
 //!
 //! The engine makes these from watch events. What is missing here is unknown, never "gone".
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::step::Over;
+use crate::step::{ObjectKind, ObjectRef, Over};
 
 /// What every object has.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,7 +62,8 @@ impl Compact {
 pub struct ObjectView {
     /// Its metadata.
     pub meta: Meta,
-    /// Its `spec`.
+    /// Its `spec`, or what stands for it: see [`Manifest::spec`](crate::step::Manifest). Of a Secret it is a fingerprint of what it
+    /// holds ([`secrets::fingerprint`](crate::secrets::fingerprint)), which is never kept.
     pub spec: Compact,
 }
 
@@ -90,6 +91,10 @@ pub struct PodView {
     pub ready: bool,
     /// The id of the first container while it runs: another id is another process.
     pub process: Option<String>,
+    /// `status.podIP`
+    pub address: Option<String>,
+    /// The `ConfigMaps` that it has as volumes.
+    pub config_maps: BTreeSet<String>,
 }
 
 /// A claim.
@@ -97,6 +102,10 @@ pub struct PodView {
 pub struct ClaimView {
     /// Its metadata.
     pub meta: Meta,
+    /// `spec.resources.requests.storage`
+    pub requested: Option<String>,
+    /// `spec.storageClassName`
+    pub class: Option<String>,
 }
 
 /// Everything of one cluster that the caches hold, by name.
@@ -114,9 +123,30 @@ pub struct Children {
     pub claims: BTreeMap<String, ClaimView>,
     /// Kept pod templates, with the template as `spec`
     pub templates: BTreeMap<String, ObjectView>,
+    /// `ConfigMaps`
+    pub config_maps: BTreeMap<String, ObjectView>,
+    /// Secrets, without what they hold
+    pub secrets: BTreeMap<String, ObjectView>,
+    /// `ServiceAccounts`
+    pub service_accounts: BTreeMap<String, ObjectView>,
 }
 
 impl Children {
+    /// The child of this name, if it is of a kind that is applied as a whole.
+    pub fn applied(&self, object: &ObjectRef) -> Option<&ObjectView> {
+        let all = match object.kind {
+            ObjectKind::StatefulSet => return self.stateful_sets.get(&object.name).map(|set| &set.object),
+            ObjectKind::Pod | ObjectKind::PersistentVolumeClaim => return None,
+            ObjectKind::Service => &self.services,
+            ObjectKind::PodDisruptionBudget => &self.disruption_budgets,
+            ObjectKind::ControllerRevision => &self.templates,
+            ObjectKind::ConfigMap => &self.config_maps,
+            ObjectKind::Secret => &self.secrets,
+            ObjectKind::ServiceAccount => &self.service_accounts,
+        };
+        all.get(&object.name)
+    }
+
     /// Whether anything exists that tells of a cluster that was there before.
     pub fn tell_of_a_past(&self) -> bool {
         !(self.stateful_sets.is_empty() && self.pods.is_empty() && self.claims.is_empty())

@@ -63,7 +63,13 @@ pub fn manifest(name: &str, replicas: u16) -> Value {
                         "seccompProfile": { "type": "RuntimeDefault" },
                     },
                     "volumeMounts": [{ "name": "state", "mountPath": "/state" }],
-                    "readinessProbe": { "exec": { "command": ["test", "-f", "/state/running"] }, "periodSeconds": 1, "failureThreshold": 1 },
+                    // A busy machine takes its time to run even this; a member that is told unready for it would be news of the machine.
+                    "readinessProbe": {
+                        "exec": { "command": ["test", "-f", "/state/running"] },
+                        "periodSeconds": 1,
+                        "timeoutSeconds": 5,
+                        "failureThreshold": 1,
+                    },
                 }],
                 "volumes": [{ "name": "state", "emptyDir": {} }],
                 "commands": {

@@ -9,6 +9,7 @@ pub mod dummy;
 pub mod front;
 pub mod galera;
 pub mod helm;
+pub mod mysql;
 mod operator;
 pub mod pauses;
 mod place;

@@ -129,9 +129,18 @@ impl Place {
         Ok(())
     }
 
-    /// Runs a command in the first container of a pod.
+    /// Runs a command in the only container of a pod.
     pub async fn run(&self, pod: &str, command: &[&str]) -> Result<Ran> {
-        let parameters = AttachParams::default().stdin(false).stdout(true).stderr(true);
+        self.exec(pod, AttachParams::default(), command).await
+    }
+
+    /// Runs a command in a container of a pod.
+    pub async fn run_in(&self, pod: &str, container: &str, command: &[&str]) -> Result<Ran> {
+        self.exec(pod, AttachParams::default().container(container), command).await
+    }
+
+    async fn exec(&self, pod: &str, parameters: AttachParams, command: &[&str]) -> Result<Ran> {
+        let parameters = parameters.stdin(false).stdout(true).stderr(true);
         let mut process = self.api::<Pod>().exec(pod, command.iter().copied(), &parameters).await?;
         let (mut stdout, mut stderr) = (process.stdout().context("no output")?, process.stderr().context("no errors")?);
         let status = process.take_status().context("no status")?;

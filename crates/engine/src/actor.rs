@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use windlass_clients::members::{Acted, Members};
 use windlass_core::claim::Identity;
 use windlass_core::gate::Permit;
-use windlass_core::kind::Kind;
+use windlass_core::kind::{Kind, Passed};
 use windlass_core::lane::Clustering;
 use windlass_core::likeness::Answered;
 use windlass_core::step::{ObjectRef, Over};
@@ -23,6 +23,7 @@ use crate::events::Events;
 use crate::lease::Overlaps;
 use crate::metrics::{ClusterMetrics, Metrics};
 use crate::neighbours::Neighbours;
+use crate::options::{Copy, Shelf};
 use crate::pass::Next;
 
 /// How long a pass may take before it is given up; each request in it has a deadline of its own.
@@ -36,6 +37,10 @@ pub(crate) struct Shared<K: Kind, M> {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) events: Events,
     pub(crate) members: M,
+    /// What this process was told at its start.
+    pub(crate) settings: K::Settings,
+    /// The ConfigMaps of users.
+    pub(crate) shelf: Arc<Shelf>,
     /// How many passes may run at once.
     pub(crate) passes: Semaphore,
     pub(crate) tasks: TaskTracker,
@@ -67,6 +72,8 @@ pub(crate) enum Message<K: Kind> {
     EndedLate(K::Fact),
     /// The code that asked or acted panicked.
     Broke(String),
+    /// The actor was gone before the answer came.
+    Unheard,
 }
 
 /// The code of a probe or an action panicked: what it was about to find out is not known.
@@ -105,8 +112,14 @@ pub(crate) struct Actor<K: Kind, M> {
     pub(crate) noted: Option<tokio::time::Instant>,
     /// The reason of the last warning, to tell each one once.
     pub(crate) warned: Option<String>,
+    /// What was last told of a step on each target, and when.
+    pub(crate) steps_told: BTreeMap<String, (String, tokio::time::Instant)>,
+    /// What the kind told of its own accord.
+    pub(crate) news_told: K::Told,
     /// Since when another release was seen to hold the cluster.
     pub(crate) foreign_since: Option<tokio::time::Instant>,
+    /// The user's ConfigMap, as it was read last.
+    pub(crate) copy: Option<Copy>,
     /// The copy of labels that was refused last.
     pub(crate) copy_refused: Option<BTreeMap<String, String>>,
     messages: mpsc::UnboundedReceiver<Message<K>>,
@@ -117,10 +130,11 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
     pub(crate) fn new(key: Key, shared: Arc<Shared<K, M>>) -> Self {
         let (back, messages) = mpsc::unbounded_channel();
         Self {
-            gauges: shared.metrics.cluster(K::NAME, &key),
+            gauges: shared.metrics.cluster(K::NAME, K::METRICS, &key),
             key,
             shared,
             last_seen: None,
+            copy: None,
             facts: K::Facts::default(),
             answered: BTreeMap::new(),
             running: Vec::new(),
@@ -134,6 +148,8 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             told: None,
             noted: None,
             warned: None,
+            steps_told: BTreeMap::new(),
+            news_told: K::Told::default(),
             foreign_since: None,
             copy_refused: None,
             messages,
@@ -172,7 +188,12 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                 tracing::warn!(cluster = %self.key, "a pass took longer than {} s and was given up", PASS_DEADLINE.as_secs());
                 Next { outcome: "TimedOut", after: Duration::from_secs(5) }
             });
-            shared.metrics.pass(K::NAME, next.outcome, started.elapsed());
+            let took = started.elapsed();
+            shared.metrics.pass(K::NAME, next.outcome, took);
+            let failed = matches!(next.outcome, "Retry" | "TimedOut");
+            for measure in K::passed(&Passed { failed, took }) {
+                self.gauges.add(measure);
+            }
             wait = next.after;
         }
     }
@@ -209,6 +230,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                 K::learn(&mut self.facts, fact, now);
             }
             Message::Broke(what) => return Err(Broken(what)),
+            Message::Unheard => {}
         }
         Ok(())
     }
@@ -242,9 +264,13 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         }
         self.asking.push(target.clone());
         let (shared, outlook, asked) = (Arc::clone(&self.shared), self.outlook, Instant::now());
+        let back = self.back.clone();
         self.beside(target.clone(), async move {
-            let fact = shared.members.probe(probe).await;
-            Message::Answer { fact, target, outlook, took: asked.elapsed() }
+            tokio::select! {
+                fact = shared.members.probe(probe) => Message::Answer { fact, target, outlook, took: asked.elapsed() },
+                // A question may be one that is answered in days.
+                () = back.closed() => Message::Unheard,
+            }
         });
     }
 

@@ -54,7 +54,7 @@ pub enum CallError {
         /// What was tried, on which object.
         what: String,
         /// Why.
-        why: &'static str,
+        why: String,
     },
     /// It was not sent: this process does not hold its Lease any more.
     #[error("{what}: {source}")]
@@ -85,6 +85,11 @@ impl CallError {
     /// Another writer was first.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused { source, .. } if source.code == 409)
+    }
+
+    /// It is not allowed, by who asks or by what is asked.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Refused { source, .. } if source.code == 403)
     }
 
     /// The object is not there.

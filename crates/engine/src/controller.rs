@@ -26,6 +26,7 @@ use crate::lease::Overlaps;
 use crate::logbook;
 use crate::metrics::Metrics;
 use crate::neighbours::Neighbours;
+use crate::options::{self, Shelf};
 use crate::server::Health;
 
 /// How many passes run at once.
@@ -77,6 +78,7 @@ impl<K: Kind> Clusters<K> {
 pub struct Controller {
     calls: Arc<Calls>,
     caches: Arc<Caches>,
+    shelf: Arc<Shelf>,
     metrics: Arc<Metrics>,
     events: Events,
     settings: Settings,
@@ -90,9 +92,18 @@ impl Controller {
     pub fn start(calls: Calls, metrics: Arc<Metrics>, settings: Settings, stop: CancellationToken) -> Self {
         let tasks = TaskTracker::new();
         let caches = Arc::new(Caches::default());
-        let synced = watch_children(&calls.client(), settings.namespace.as_deref(), &caches, &metrics, (&tasks, &stop));
+        let mut synced = watch_children(&calls.client(), settings.namespace.as_deref(), &caches, &metrics, (&tasks, &stop));
+        let shelf = Arc::new(Shelf::default());
+        let (sender, receiver) = watch::channel(false);
+        let maps = match &settings.namespace {
+            Some(namespace) => Api::namespaced(calls.client(), namespace),
+            None => Api::all(calls.client()),
+        };
+        let feed = options::watch(maps, Arc::clone(&shelf), Arc::clone(&caches), Arc::clone(&metrics), sender);
+        tasks.spawn(stop.clone().run_until_cancelled_owned(feed));
+        synced.push(receiver);
         let events = Events::start(calls.client(), &tasks);
-        Self { calls: Arc::new(calls), caches, metrics, events, settings, synced, tasks, stop }
+        Self { calls: Arc::new(calls), caches, shelf, metrics, events, settings, synced, tasks, stop }
     }
 
     /// Waits until the caches are complete: nothing is decided before.
@@ -105,7 +116,7 @@ impl Controller {
     }
 
     /// Runs a kind until told to stop.
-    pub async fn run<K: Kind, M: Members<K>>(&self, members: M) {
+    pub async fn run<K: Kind, M: Members<K>>(&self, members: M, settings: K::Settings) {
         let shared = Arc::new(Shared::<K, M> {
             calls: Arc::clone(&self.calls),
             caches: Arc::clone(&self.caches),
@@ -113,6 +124,8 @@ impl Controller {
             metrics: Arc::clone(&self.metrics),
             events: self.events.clone(),
             members,
+            settings,
+            shelf: Arc::clone(&self.shelf),
             passes: Semaphore::new(PASSES),
             tasks: self.tasks.clone(),
             clock: self.settings.clock,
@@ -232,6 +245,7 @@ impl<K: Kind, M: Members<K>> Supervisor<K, M> {
         self.ending.retain(|_, task| !task.is_finished());
         self.shared.clusters.lock().remove(key);
         self.shared.caches.forget(key);
+        self.shared.shelf.forget(key);
         if let Some((signals, task)) = self.actors.remove(key) {
             signals.leave.cancel();
             self.ending.insert(key.clone(), task);

@@ -8,15 +8,18 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Pr
 use kube::core::{GroupVersionKind, ObjectMeta};
 use serde_json::{Value, json};
 use windlass_core::gate::Permit;
-use windlass_core::labels::{ADOPT, FIELD_MANAGER, FIELD_MANAGER_LABELS};
+use windlass_core::labels::{ADOPT, ADOPTED, FIELD_MANAGER, FIELD_MANAGER_LABELS};
 use windlass_core::lane::{Clustering, Resources, Unpaused};
 use windlass_core::likeness::Answered;
 use windlass_core::outcome::Outcome;
 use windlass_core::step::{Manifest, ObjectKind, ObjectRef, Over};
 use windlass_core::views::ObjectView;
 
-use crate::caches::{Caches, Child, DisruptionBudget, Pod, Service, StatefulSet, Template};
+use crate::caches::{
+    Caches, Child, Claim, ConfigMap, DisruptionBudget, Pod, Secret, Service, ServiceAccount, StatefulSet, Template,
+};
 use crate::calls::{CallError, Calls};
+use crate::secrets;
 
 /// After a request that was refused or lost, the caches are looked at again this soon.
 const SOON: Duration = Duration::from_secs(1);
@@ -40,7 +43,10 @@ impl Executor<'_> {
     }
 
     async fn apply_over(&self, _permit: &Permit<Resources>, manifest: &Manifest) -> Result<ObjectView, CallError> {
-        let (object, body) = (&manifest.object, manifest.body());
+        let (object, mut body) = (&manifest.object, manifest.body());
+        if object.kind == ObjectKind::Secret {
+            secrets::fill(self.calls, manifest, &mut body).await?;
+        }
         let _turn = match object.kind {
             ObjectKind::Service if manifest.over.is_none() => self.calls.allocation().await,
             _ => None,
@@ -50,8 +56,11 @@ impl Executor<'_> {
             ObjectKind::PodDisruptionBudget => self.patch_apply::<DisruptionBudget>(object, &body).await.map(Child::view),
             ObjectKind::StatefulSet => self.patch_apply::<StatefulSet>(object, &body).await.map(|it| it.view().object),
             ObjectKind::ControllerRevision => self.patch_apply::<Template>(object, &body).await.map(Child::view),
+            ObjectKind::ConfigMap => self.patch_apply::<ConfigMap>(object, &body).await.map(Child::view),
+            ObjectKind::Secret => self.patch_apply::<Secret>(object, &body).await.map(Child::view),
+            ObjectKind::ServiceAccount => self.patch_apply::<ServiceAccount>(object, &body).await.map(Child::view),
             ObjectKind::Pod | ObjectKind::PersistentVolumeClaim => {
-                Err(CallError::Senseless { what: format!("apply {object}"), why: "it is never applied as a whole" })
+                Err(CallError::Senseless { what: format!("apply {object}"), why: "it is never applied as a whole".into() })
             }
         }
     }
@@ -66,17 +75,64 @@ impl Executor<'_> {
             Err(error) => return (failed(&error), None),
         };
         let owner = found.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
-        if owner.is_some_and(|owner| owner.uid == manifest.owner.uid) {
+        // Another operator may have made it for the same custom resource: then we never wrote to it.
+        let is_written = found.managed_fields.iter().flatten().any(|it| it.manager.as_deref() == Some(FIELD_MANAGER));
+        if owner.is_some_and(|owner| owner.uid == manifest.owner.uid) && is_written {
             return (Outcome::Outrun, None);
         }
         if !self.adopts {
             return (Outcome::Foreign { why: foreign(object, &found) }, None);
         }
-        let over = Over { uid: found.uid.unwrap_or_default(), resource_version: found.resource_version.unwrap_or_default() };
-        let manifest = Manifest { over: Some(over), ..manifest.clone() };
-        match self.apply_over(permit, &manifest).await {
-            Ok(live) => (Outcome::Done { changed: true }, Some(Answered::new(&manifest, &live))),
-            Err(error) => (failed(&error), None),
+        (outcome(self.adopt(permit, manifest, found).await), None)
+    }
+
+    /// Makes an object ours by its metadata alone. What else there is to change is decided when it is seen: it may hold passwords, or
+    /// the template of pods that run.
+    async fn adopt(&self, _permit: &Permit<Resources>, manifest: &Manifest, found: ObjectMeta) -> Result<(), CallError> {
+        let object = &manifest.object;
+        let body = adoption(manifest, found);
+        match object.kind {
+            ObjectKind::Service => self.patch_merge::<Service>(object, &body).await.map(drop),
+            ObjectKind::PodDisruptionBudget => self.patch_merge::<DisruptionBudget>(object, &body).await.map(drop),
+            ObjectKind::StatefulSet => self.patch_merge::<StatefulSet>(object, &body).await.map(drop),
+            ObjectKind::ControllerRevision => self.patch_merge::<Template>(object, &body).await.map(drop),
+            ObjectKind::ConfigMap => self.patch_merge::<ConfigMap>(object, &body).await.map(drop),
+            ObjectKind::Secret => self.patch_merge::<Secret>(object, &body).await.map(drop),
+            ObjectKind::ServiceAccount => self.patch_merge::<ServiceAccount>(object, &body).await.map(drop),
+            ObjectKind::Pod | ObjectKind::PersistentVolumeClaim => {
+                Err(CallError::Senseless { what: format!("adopt {object}"), why: "it is never applied as a whole".into() })
+            }
+        }
+    }
+
+    /// Puts our labels on an object of which only the name is known, if it is the one that is meant.
+    pub(crate) async fn take_over(
+        &self,
+        _permit: &Permit<Resources>,
+        object: &ObjectRef,
+        controller: Option<&str>,
+        labels: &BTreeMap<String, String>,
+    ) -> Outcome {
+        let found = match self.metadata(object).await {
+            Ok(found) => found,
+            // It will be made, or will not; whoever makes it from now on puts the labels on it.
+            Err(error) if error.is_not_found() => return Outcome::Done { changed: false },
+            Err(error) => return failed(&error),
+        };
+        let owner = found.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+        if controller.is_some() && owner.map(|owner| owner.uid.as_str()) != controller {
+            return Outcome::Foreign { why: foreign(object, &found) };
+        }
+        if has_labels(&found, labels) {
+            return Outcome::Outrun;
+        }
+        let metadata = json!({ "uid": found.uid, "resourceVersion": found.resource_version, "labels": labels });
+        let body = json!({ "metadata": metadata });
+        match object.kind {
+            ObjectKind::Pod => outcome(self.patch_merge::<Pod>(object, &body).await),
+            ObjectKind::PersistentVolumeClaim => outcome(self.patch_merge::<Claim>(object, &body).await),
+            ObjectKind::Secret => outcome(self.patch_merge::<Secret>(object, &body).await),
+            _ => Outcome::Failed { why: format!("{object} is never taken over by its name alone") },
         }
     }
 
@@ -96,13 +152,43 @@ impl Executor<'_> {
         match object.kind {
             ObjectKind::Pod => self.delete_judged::<Pod>(object, over.clone()).await,
             ObjectKind::ControllerRevision => self.delete_judged::<Template>(object, over.clone()).await,
+            ObjectKind::ConfigMap => self.delete_judged::<ConfigMap>(object, over.clone()).await,
+            ObjectKind::PodDisruptionBudget => self.delete_judged::<DisruptionBudget>(object, over.clone()).await,
             _ => Outcome::Failed { why: format!("{object} is never deleted") },
         }
     }
 
+    /// Deletes exactly the set that was judged, and nothing that belongs to it.
+    pub(crate) async fn delete_alone(&self, _permit: &Permit<Resources>, object: &ObjectRef, over: &Over) -> Outcome {
+        match object.kind {
+            ObjectKind::StatefulSet => self.delete_with::<StatefulSet>(object, over.clone(), DeleteParams::orphan()).await,
+            _ => Outcome::Failed { why: format!("{object} is never deleted alone") },
+        }
+    }
+
+    /// Lets exactly this claim ask for more.
+    pub(crate) async fn grow(&self, _permit: &Permit<Resources>, object: &ObjectRef, over: &Over, to: &str) -> Outcome {
+        let Over { uid, resource_version } = over;
+        let body = json!({
+            "metadata": { "uid": uid, "resourceVersion": resource_version },
+            "spec": { "resources": { "requests": { "storage": to } } },
+        });
+        match self.patch_merge::<Claim>(object, &body).await {
+            Err(error) if error.is_forbidden() => {
+                let why = "look whether its StorageClass has allowVolumeExpansion: true; where it cannot grow, copy the data to a new cluster";
+                Outcome::Failed { why: format!("{error}; {why}") }
+            }
+            answer => outcome(answer),
+        }
+    }
+
     async fn delete_judged<C: Child>(&self, object: &ObjectRef, over: Over) -> Outcome {
+        self.delete_with::<C>(object, over, DeleteParams::default()).await
+    }
+
+    async fn delete_with<C: Child>(&self, object: &ObjectRef, over: Over, parameters: DeleteParams) -> Outcome {
         let preconditions = Preconditions { uid: Some(over.uid), resource_version: Some(over.resource_version) };
-        let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        let parameters = DeleteParams { preconditions: Some(preconditions), ..parameters };
         let what = || format!("delete {object} in namespace {:?}", object.namespace);
         let answer = self
             .calls
@@ -133,12 +219,14 @@ impl Executor<'_> {
     pub(crate) async fn label(
         &self,
         _permit: &Permit<Clustering>,
-        object: &ObjectRef,
-        over: &Over,
-        wanted: &BTreeMap<String, String>,
+        (object, over): (&ObjectRef, &Over),
+        wanted: &BTreeMap<String, Option<String>>,
+        granted: &[String],
     ) -> Outcome {
         let Over { uid, resource_version } = over;
-        let body = json!({ "metadata": { "uid": uid, "resourceVersion": resource_version, "labels": wanted } });
+        let granted: BTreeMap<&String, Value> = granted.iter().map(|key| (key, Value::Null)).collect();
+        let metadata = json!({ "uid": uid, "resourceVersion": resource_version, "labels": wanted, "annotations": granted });
+        let body = json!({ "metadata": metadata });
         outcome(self.patch_merge::<Pod>(object, &body).await)
     }
 
@@ -203,6 +291,40 @@ impl Executor<'_> {
         self.caches.put_answer(answer.clone());
         Ok(answer)
     }
+}
+
+fn has_labels(found: &ObjectMeta, labels: &BTreeMap<String, String>) -> bool {
+    let has = found.labels.as_ref();
+    labels.iter().all(|(key, value)| has.and_then(|has| has.get(key)) == Some(value))
+}
+
+/// What makes an object that was found ours.
+fn adoption(manifest: &Manifest, found: ObjectMeta) -> Value {
+    let mut owners = found.owner_references.unwrap_or_default();
+    owners.retain(|owner| owner.uid != manifest.owner.uid);
+    let mut owners = json!(owners);
+    if let Some(owners) = owners.as_array_mut() {
+        owners.push(manifest.body()["metadata"]["ownerReferences"][0].take());
+    }
+    let mut body = json!({ "metadata": {
+        "uid": found.uid,
+        "resourceVersion": found.resource_version,
+        "labels": manifest.labels,
+        "annotations": { ADOPTED: "true" },
+        "ownerReferences": owners,
+    } });
+    // What one other manager applied we apply from now on: else nobody could ever take a field of it away.
+    let mut managers = found.managed_fields.unwrap_or_default();
+    let mut applied = managers.iter_mut().filter(|it| it.operation.as_deref() == Some("Apply") && it.subresource.is_none());
+    if let (Some(sole), None) = (applied.next(), applied.next()) {
+        sole.manager = Some(FIELD_MANAGER.to_owned());
+        body["metadata"]["managedFields"] = json!(managers);
+    }
+    if manifest.object.kind == ObjectKind::StatefulSet {
+        // From here on pods are replaced by us alone.
+        body["spec"] = json!({ "updateStrategy": { "type": "OnDelete", "rollingUpdate": null } });
+    }
+    body
 }
 
 fn outcome<T>(answer: Result<T, CallError>) -> Outcome {

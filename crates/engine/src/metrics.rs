@@ -1,9 +1,11 @@
-//! The operator's metrics. Labels come from closed sets; a cluster's name is only on gauges, which go when the cluster goes.
+//! The operator's metrics. Labels come from closed sets; a cluster's name is only on what goes when the cluster goes: gauges, and what
+//! a kind has of its own.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use prometheus_client::encoding::{EncodeLabelSet, text::encode};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -12,9 +14,10 @@ use prometheus_client::registry::{Metric, Registry};
 use windlass_core::gate::{Door, Gate};
 use windlass_core::kind::Figures;
 use windlass_core::lane::Lane;
-use windlass_core::metrics;
+use windlass_core::metrics::{Described, Measure, Sort, find};
 
 use crate::caches::Key;
+use crate::own_metrics::{Limits, OwnLabels, OwnMetrics};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct KindLabel {
@@ -74,10 +77,10 @@ struct StateLabels {
 pub struct Metrics {
     registry: Registry,
     passes: Family<OutcomeLabels, Counter>,
-    pass_seconds: Family<KindLabel, Histogram, fn() -> Histogram>,
+    pass_seconds: Family<KindLabel, Histogram, Limits>,
     steps: Family<StepLabels, Counter>,
-    operation_seconds: Family<StepLabels, Histogram, fn() -> Histogram>,
-    question_seconds: Family<StepLabels, Histogram, fn() -> Histogram>,
+    operation_seconds: Family<StepLabels, Histogram, Limits>,
+    question_seconds: Family<StepLabels, Histogram, Limits>,
     status_writes: Family<OutcomeLabels, Counter>,
     logbook_writes: Family<OutcomeLabels, Counter>,
     watch_failures: Family<ResourceLabel, Counter>,
@@ -90,18 +93,19 @@ pub struct Metrics {
     members: Family<StateLabels, Gauge>,
     paused: Family<LaneLabels, Gauge>,
     held_steps: Family<ClusterLabels, Gauge>,
+    own: OwnMetrics,
 }
 
 fn register<M: Metric + Clone>(registry: &mut Registry, name: &'static str, metric: &M) {
-    registry.register(name, metrics::help(name), metric.clone());
+    registry.register(name, find(name).map_or("", |metric| metric.help), metric.clone());
 }
 
-fn quick() -> Histogram {
-    Histogram::new([0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0])
-}
-
-fn slow() -> Histogram {
-    Histogram::new([0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0])
+/// A histogram as it is described.
+fn limits(name: &str) -> Limits {
+    match find(name).map(|metric| metric.sort) {
+        Some(Sort::Histogram(limits)) => Limits(limits),
+        _ => Limits(&[]),
+    }
 }
 
 impl Default for Metrics {
@@ -109,10 +113,10 @@ impl Default for Metrics {
         let mut metrics = Self {
             registry: Registry::with_prefix("windlass"),
             passes: Family::default(),
-            pass_seconds: Family::new_with_constructor(quick),
+            pass_seconds: Family::new_with_constructor(limits("pass_seconds")),
             steps: Family::default(),
-            operation_seconds: Family::new_with_constructor(slow),
-            question_seconds: Family::new_with_constructor(quick),
+            operation_seconds: Family::new_with_constructor(limits("operation_seconds")),
+            question_seconds: Family::new_with_constructor(limits("question_seconds")),
             status_writes: Family::default(),
             logbook_writes: Family::default(),
             watch_failures: Family::default(),
@@ -125,6 +129,7 @@ impl Default for Metrics {
             members: Family::default(),
             paused: Family::default(),
             held_steps: Family::default(),
+            own: OwnMetrics::default(),
         };
         let registry = &mut metrics.registry;
         register(registry, "leader", &metrics.leader);
@@ -153,7 +158,9 @@ impl Metrics {
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing into a string cannot fail.
-        let _infallible = encode(&mut text, &self.registry);
+        let _infallible = encode_registry(&mut text, &self.registry);
+        self.own.write_to(&mut text);
+        let _infallible = encode_eof(&mut text);
         text
     }
 
@@ -203,17 +210,21 @@ impl Metrics {
         self.panics.get_or_create(&KindLabel { kind }).inc();
     }
 
-    pub(crate) fn cluster(self: &Arc<Self>, kind: &'static str, key: &Key) -> ClusterMetrics {
+    pub(crate) fn cluster(self: &Arc<Self>, kind: &'static str, own: &'static [Described], key: &Key) -> ClusterMetrics {
         self.clusters.get_or_create(&KindLabel { kind }).inc();
         let labels = ClusterLabels { kind, namespace: key.namespace.clone(), name: key.name.clone() };
-        ClusterMetrics { metrics: Arc::clone(self), labels, shown: Figures::default() }
+        ClusterMetrics { metrics: Arc::clone(self), labels, own, is_shown: false, shown: Figures::default() }
     }
 }
 
-/// The gauges of one cluster. They go when this goes.
+/// The metrics of one cluster. They go when this goes.
 pub(crate) struct ClusterMetrics {
     metrics: Arc<Metrics>,
     labels: ClusterLabels,
+    /// The metrics that its kind has of its own.
+    own: &'static [Described],
+    /// Whether anything is told of it: not of one that another release looks after.
+    is_shown: bool,
     /// The figures that are shown.
     shown: Figures,
 }
@@ -234,27 +245,45 @@ impl ClusterMetrics {
         StateLabels { kind, namespace, name, state }
     }
 
-    /// Shows what status tells.
+    fn own_labels(&self) -> OwnLabels {
+        OwnLabels { name: self.labels.name.clone(), namespace: self.labels.namespace.clone() }
+    }
+
+    /// Shows how the cluster stands.
     pub(crate) fn show_figures(&mut self, figures: Figures) {
+        if !self.is_shown {
+            self.is_shown = true;
+            self.metrics.own.begin(self.own, &self.own_labels());
+        }
         if figures == self.shown {
             return;
         }
-        self.hide_figures();
+        self.hide_figures(&figures);
         if let Some(phase) = figures.phase {
             self.metrics.phase.get_or_create(&self.phase(phase)).set(1);
         }
         for (state, count) in &figures.members {
             self.metrics.members.get_or_create(&self.state(state)).set(i64::try_from(*count).unwrap_or(i64::MAX));
         }
+        let labels = self.own_labels();
+        for (metric, value) in &figures.own {
+            self.metrics.own.set(metric, &labels, *value);
+        }
         self.shown = figures;
     }
 
-    fn hide_figures(&self) {
-        if let Some(phase) = self.shown.phase {
+    /// Hides what is shown and not in these figures.
+    fn hide_figures(&self, stays: &Figures) {
+        if let Some(phase) = self.shown.phase.filter(|phase| stays.phase != Some(phase)) {
             self.metrics.phase.remove(&self.phase(phase));
         }
-        for (state, _) in &self.shown.members {
+        let has = |state: &str| stays.members.iter().any(|(stays, _)| *stays == state);
+        for (state, _) in self.shown.members.iter().filter(|(state, _)| !has(state)) {
             self.metrics.members.remove(&self.state(state));
+        }
+        let has = |metric: &Described| stays.own.iter().any(|(stays, _)| stays.name == metric.name);
+        for (metric, _) in self.shown.own.iter().filter(|(metric, _)| !has(metric)) {
+            self.metrics.own.remove(metric, &self.own_labels());
         }
     }
 
@@ -265,79 +294,34 @@ impl ClusterMetrics {
         }
         self.metrics.held_steps.get_or_create(&self.labels).set(i64::try_from(held).unwrap_or(i64::MAX));
     }
+
+    /// Adds to a metric of the kind's own, of a cluster that is shown.
+    pub(crate) fn add(&self, measure: Measure) {
+        if self.is_shown {
+            self.metrics.own.add(measure, &self.own_labels());
+        }
+    }
+
+    /// Shows nothing of the cluster any more: it goes, or another release looks after it.
+    pub(crate) fn hide(&mut self) {
+        self.metrics.held_steps.remove(&self.labels);
+        self.hide_figures(&Figures::default());
+        self.shown = Figures::default();
+        for lane in [Lane::Resources, Lane::Clustering] {
+            self.metrics.paused.remove(&self.lane(lane));
+        }
+        self.metrics.own.forget(self.own, &self.own_labels());
+        self.is_shown = false;
+    }
 }
 
 impl Drop for ClusterMetrics {
     fn drop(&mut self) {
         self.metrics.clusters.get_or_create(&KindLabel { kind: self.labels.kind }).dec();
-        self.metrics.held_steps.remove(&self.labels);
-        self.hide_figures();
-        for lane in [Lane::Resources, Lane::Clustering] {
-            self.metrics.paused.remove(&self.lane(lane));
-        }
+        self.hide();
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use windlass_core::metrics::{Described, METRICS, Sort};
-
-    /// Something of every metric, so that all of them show.
-    fn shown() -> (Arc<Metrics>, ClusterMetrics) {
-        let metrics = Arc::new(Metrics::default());
-        let key = Key { kind: "rss".into(), namespace: "n".into(), name: "a".into() };
-        let mut cluster = metrics.cluster("rss", &key);
-        cluster.show(&Gate::new(Door::Open, Door::Open), 0);
-        cluster.show_figures(Figures { phase: Some("Running"), members: vec![("ready", 3)] });
-        metrics.pass("rss", "Done", Duration::ZERO);
-        metrics.step("rss", "Apply", "Done");
-        metrics.operation("rss", ("Seed", "Done"), Duration::ZERO);
-        metrics.question("rss", ("Status", "Answered"), Duration::ZERO);
-        metrics.status_write("rss", "Done");
-        metrics.logbook_write("rss", "Done");
-        metrics.watch_failed("pods");
-        metrics.unreadable("pods");
-        metrics.overlap("rss");
-        metrics.panic("rss");
-        (metrics, cluster)
-    }
-
-    /// The labels of the first line of a metric.
-    fn labels(text: &str, metric: &Described) -> Option<Vec<String>> {
-        let name = match metric.sort {
-            Sort::Counter => format!("windlass_{}_total", metric.name),
-            Sort::Gauge => format!("windlass_{}", metric.name),
-            Sort::Histogram => format!("windlass_{}_sum", metric.name),
-        };
-        let line = text.lines().find_map(|line| line.strip_prefix(&name).filter(|rest| rest.starts_with(['{', ' '])))?;
-        let labels = line.trim_start_matches('{').split('}').next().filter(|_| line.starts_with('{')).unwrap_or_default();
-        Some(labels.split(',').filter_map(|label| label.split_once('=')).map(|(key, _)| key.to_owned()).collect())
-    }
-
-    #[test]
-    fn the_reference_tells_every_metric_with_its_labels() {
-        let (metrics, _cluster) = shown();
-        let text = metrics.text();
-        for metric in METRICS {
-            assert_eq!(
-                labels(&text, metric).as_deref(),
-                Some(&metric.labels.iter().map(ToString::to_string).collect::<Vec<_>>()[..]),
-                "{metric:?}\n{text}"
-            );
-        }
-        assert_eq!(text.matches("# HELP ").count(), METRICS.len(), "{text}");
-        assert!(!text.contains("# HELP windlass_members .\n"), "{text}");
-    }
-
-    #[test]
-    fn a_phase_that_is_over_is_not_shown_and_nothing_outlives_its_cluster() {
-        let (metrics, mut cluster) = shown();
-        cluster.show_figures(Figures { phase: Some("Failed"), members: vec![("failed", 3)] });
-        let text = metrics.text();
-        assert!(text.contains("phase=\"Failed\"} 1") && !text.contains("phase=\"Running\""), "{text}");
-        assert!(text.contains("state=\"failed\"} 3") && !text.contains("state=\"ready\""), "{text}");
-        drop(cluster);
-        assert!(!metrics.text().contains("namespace="), "{}", metrics.text());
-    }
-}
+#[path = "metrics_tests.rs"]
+mod tests;

@@ -45,6 +45,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                 (self.claim_now() != held.cloned()).then(|| Next::new("Outrun", Duration::ZERO))
             }
             Standing::Foreign { release, version } => {
+                self.gauges.hide();
                 self.tell_overlap(resource, &release, &version);
                 Some(Next::new("Foreign", LOOK))
             }
@@ -82,6 +83,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
 
     /// The cluster left our selector: what runs is awaited, then the claim is given up. It is our last write to it.
     pub(crate) async fn give_up(&mut self) {
+        self.gauges.hide();
         self.end_overlap();
         let left = match &self.last_seen {
             Some(resource) => status::is_there::<K>(&self.shared.calls, resource).await.unwrap_or(true),

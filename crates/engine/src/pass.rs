@@ -62,6 +62,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         self.last_seen = Some(Arc::clone(&resource));
         if resource.meta().deletion_timestamp.is_some() {
             // Deleting wins over everything: owner references take the children away.
+            self.gauges.hide();
             return Next::new("Deleting", LATER);
         }
         if let Some(next) = self.stand_aside(&resource).await {
@@ -85,6 +86,8 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             }
         }
         self.doubt(memory.lost());
+        let shared = Arc::clone(&self.shared);
+        let options = self.read_options(&resource).await;
         let facts = self.facts.clone();
         let answered = self.answered.clone();
         let running = self.running.clone();
@@ -92,6 +95,8 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             resource: &*resource,
             children: &children,
             facts: &facts,
+            settings: &shared.settings,
+            options: &options,
             memory: &memory,
             answered: &answered,
             running: &running,
@@ -148,6 +153,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         let report = Report { plan: &plan, gate: told_gate, held: &parted.held, taken: &taken, remembered };
         self.gauges.show(&gate, parted.held.len());
         self.warn(&resource, &plan, &taken);
+        self.tell_news(&observed, &report);
         let told = self.tell(&observed, &report).await;
         if told == Ok(Told::Stored) && self.withdraw(&observed, &gate, entries).await {
             return Next::new("Resumed", Duration::ZERO);

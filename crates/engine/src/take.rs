@@ -7,7 +7,7 @@ use kube::Resource as _;
 use windlass_clients::members::Members;
 use windlass_core::bookkeeping;
 use windlass_core::claim::is_held_by;
-use windlass_core::gate::{Parted, Permit};
+use windlass_core::gate::{Gate, Parted, Permit};
 use windlass_core::kind::{Kind, Observed};
 use windlass_core::labels::ADOPT;
 use windlass_core::lane::{Clustering, LaneType, Resources, Unpaused};
@@ -69,7 +69,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
     }
 
     async fn apply(&self, manifest: &Manifest) -> (Outcome, Option<Answered>) {
-        let Some(permit) = self.permit::<Resources>() else { return (closed(), None) };
+        let Some(permit) = self.gate().and_then(|gate| gate.permit_to_make(manifest)) else { return (closed(), None) };
         self.executor().apply(&permit, manifest).await
     }
 
@@ -82,17 +82,35 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                 };
                 self.executor().delete(&permit, object, over).await
             }
+            Act::DeleteAlone { object, over } => {
+                let Some(permit) = self.permit::<Resources>() else {
+                    return closed();
+                };
+                self.executor().delete_alone(&permit, object, over).await
+            }
+            Act::TakeOver { object, controller, labels } => {
+                let Some(permit) = self.permit::<Resources>() else {
+                    return closed();
+                };
+                self.executor().take_over(&permit, object, controller.as_deref(), labels).await
+            }
+            Act::Grow { object, over, to, .. } => {
+                let Some(permit) = self.permit::<Resources>() else {
+                    return closed();
+                };
+                self.executor().grow(&permit, object, over, to).await
+            }
             Act::SetReplicas { object, over, to, .. } => {
                 let Some(permit) = self.permit::<Resources>() else {
                     return closed();
                 };
                 self.executor().set_replicas(&permit, object, over, *to).await
             }
-            Act::Label { object, over, labels } => {
+            Act::Label { object, over, labels, granted } => {
                 let Some(permit) = self.permit::<Clustering>() else {
                     return closed();
                 };
-                self.executor().label(&permit, object, over, labels).await
+                self.executor().label(&permit, (object, over), labels, granted).await
             }
             Act::Sync { object, over, labels, annotations } => {
                 let Some(permit) = self.permit::<Unpaused>() else {
@@ -141,12 +159,16 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
     /// Asks the gate again, with the newest object and the newest logbook: since the pass began the user may have paused, or
     /// another process may have taken the claim.
     fn permit<L: LaneType>(&self) -> Option<Permit<L>> {
+        self.gate()?.permit()
+    }
+
+    fn gate(&self) -> Option<Gate> {
         let resource = self.shared.clusters.get(&self.key)?;
         let logbook = self.shared.caches.logbook(&self.key)?;
         if !is_held_by(logbook.spec.claim.as_ref(), &self.shared.identity) {
             return None;
         }
-        bookkeeping::gate::<K>(&resource, &self.running, &logbook.spec).permit()
+        Some(bookkeeping::gate::<K>(&resource, &self.running, &logbook.spec))
     }
 }
 

@@ -6,10 +6,10 @@ use kube::Resource as _;
 use tokio::time::Instant;
 use windlass_api::logbook::{LogbookSpec, Override};
 use windlass_clients::members::Members;
-use windlass_core::kind::{Kind, Observed, Report};
+use windlass_core::kind::{Kind, News, Observed, Report};
 use windlass_core::outcome::Outcome;
 use windlass_core::plan::Plan;
-use windlass_core::step::Step;
+use windlass_core::step::{Act, Action as _, Step};
 
 use crate::actor::Actor;
 use crate::status::{self, Committed, Urgency};
@@ -18,6 +18,8 @@ use crate::status::{self, Committed, Urgency};
 const STATUS_PAUSE: Duration = Duration::from_secs(1);
 /// How long after its start an operator keeps a stored status rather than tell that it knows nothing yet.
 const BLINDNESS: Duration = Duration::from_secs(15);
+/// How long the same step on the same target is not told again as an Event: it is only tried again. The log and metrics have it.
+const REPEATED: Duration = Duration::from_mins(5);
 
 /// What came of telling.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,7 +34,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
     /// Commits the status. Details that moved right after another write wait a moment, together with those that follow.
     pub(crate) async fn tell(&mut self, observed: &Observed<'_, K>, report: &Report<'_, K::Action>) -> Result<Told, ()> {
         let status = K::status(observed, report);
-        self.gauges.show_figures(K::figures(&status));
+        self.gauges.show_figures(K::figures(observed, report, &status));
         let since = self.told.map_or(STATUS_PAUSE, |told| told.elapsed());
         let stored = K::stored_status(observed.resource).is_some();
         if stored && self.told.is_none() && self.born.elapsed() < BLINDNESS && K::is_blind(observed) {
@@ -63,19 +65,57 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         if outcome == "Done" { Ok(Told::Stored) } else { Err(()) }
     }
 
-    pub(crate) fn tell_step(&self, resource: &K::Resource, step: &Step<K::Action>, outcome: &Outcome) {
+    /// What the kind has to tell of its own accord.
+    pub(crate) fn tell_news(&mut self, observed: &Observed<'_, K>, report: &Report<'_, K::Action>) {
+        let about = observed.resource.object_ref(&());
+        for news in K::news(&mut self.news_told, observed, report) {
+            match news {
+                News::Event { warning: true, reason, note } => {
+                    tracing::warn!(cluster = %self.key, %reason, "{note}");
+                    self.shared.events.warning(&about, reason.as_str(), note);
+                }
+                News::Event { warning: false, reason, note } => {
+                    tracing::info!(cluster = %self.key, %reason, "{note}");
+                    self.shared.events.normal(&about, reason.as_str(), note);
+                }
+                News::Measured(measure) => self.gauges.add(measure),
+            }
+        }
+    }
+
+    /// Whether this was not told of the step's target just now.
+    fn is_new(&mut self, step: &Step<K::Action>, note: &str) -> bool {
+        let target = match &step.act {
+            Act::Member(action) => format!("{} {}", action.target(), action.target_uid()),
+            _ => step.judged().map_or_else(String::new, |(object, over)| {
+                format!("{object} {}", over.map(|over| over.uid.as_str()).unwrap_or_default())
+            }),
+        };
+        self.steps_told.retain(|_, (_, at)| at.elapsed() < REPEATED);
+        if self.steps_told.get(&target).is_some_and(|(told, _)| told == note) {
+            return false;
+        }
+        self.steps_told.insert(target, (note.to_owned(), Instant::now()));
+        true
+    }
+
+    pub(crate) fn tell_step(&mut self, resource: &K::Resource, step: &Step<K::Action>, outcome: &Outcome) {
         let about = resource.object_ref(&());
         match outcome {
             Outcome::Failed { why } | Outcome::Foreign { why } => {
                 tracing::error!(cluster = %self.key, %step, why, "step refused");
-                self.shared.events.warning(&about, "StepFailed", format!("{step}: {why}"));
+                let note = format!("{step}: {why}");
+                if self.is_new(step, &note) {
+                    self.shared.events.warning(&about, "StepFailed", note);
+                }
             }
             Outcome::Retry { why, .. } => tracing::warn!(cluster = %self.key, %step, why, "step is tried again"),
             Outcome::Waiting { .. } | Outcome::Done { changed: true } => {
                 tracing::info!(cluster = %self.key, %step, reason = step.reason, "step taken");
                 // That an object was made shows in the object itself.
-                if step.reason != "it does not exist" {
-                    self.shared.events.normal(&about, step.name(), format!("{step}: {}", step.reason));
+                let note = format!("{step}: {}", step.reason);
+                if step.reason != "it does not exist" && self.is_new(step, &note) {
+                    self.shared.events.normal(&about, step.name(), note);
                 }
             }
             Outcome::Outrun => tracing::info!(cluster = %self.key, %step, "the object changed meanwhile, it is judged again"),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use stage::{CLUSTER, Crew, NAMESPACE, Stage, cluster};
+use windlass_api::ReplicatedStatefulSet;
 use windlass_engine::Settings;
 use windlass_kinds::replicated::hooks::Deed;
 
@@ -231,6 +232,38 @@ async fn leaving_the_selector_means_forget_and_never_clean_up() {
     stage.let_pass(Duration::from_mins(3)).await;
     assert_eq!(stage.writes(), Vec::<String>::new());
     assert!(stage.get("statefulsets", SET).is_some());
+    assert!(!stage.metrics.text().contains("namespace="), "gauges go with the cluster: {}", stage.metrics.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_cluster_that_is_about_to_go_no_figure_is_shown() {
+    let stage = Stage::with_cluster(3).await;
+    assert!(stage.metrics.text().contains("windlass_phase{"), "{}", stage.metrics.text());
+    stage.patch(json!({ "metadata": { "finalizers": ["example.org/mine"] } })).await;
+    let api: kube::Api<ReplicatedStatefulSet> = kube::Api::namespaced(stage.server.client(), NAMESPACE);
+    api.delete(CLUSTER, &kube::api::DeleteParams::default()).await.unwrap();
+    stage.until("nothing is shown of it", |stage| !stage.metrics.text().contains("namespace=")).await;
+    assert_eq!(stage.cluster()["metadata"]["finalizers"], json!(["example.org/mine"]), "it is still there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_is_refused_again_and_again_is_told_once() {
+    let stage = Stage::with_cluster(3).await;
+    stage.server.store().remove("services", NAMESPACE, "harbour-client");
+    stage.server.store().put_raw(json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": { "name": "harbour-client", "namespace": NAMESPACE },
+        "spec": { "ports": [{ "port": 1 }] },
+    }));
+    stage.until("it is told", |stage| stage.condition("Stalled") == ("True".into(), "ForeignObject".into())).await;
+    stage.server.clear_calls();
+    // Something wakes the operator up now and then.
+    for round in 0..8 {
+        stage.patch(json!({ "metadata": { "annotations": { "example.org/round": round.to_string() } } })).await;
+        stage.let_pass(Duration::from_secs(20)).await;
+    }
+    let told = stage.server.calls().into_iter().filter(|call| call.resource == "events").count();
+    assert_eq!(told, 0, "told again");
 }
 
 #[tokio::test(start_paused = true)]

@@ -52,6 +52,10 @@ pub(crate) enum Verb {
     Resume(Resume),
     /// Changes the number of members, and waits until the cluster has settled.
     Scale(Scale),
+    /// Gives every member a new pod, one after the other, and waits until all serve again.
+    Restart(Restart),
+    /// Lets the primary hand over to another member, and waits until that one takes writes.
+    Switchover(Switchover),
     /// Who looks after a cluster; with no cluster, who looks after which.
     Owner(Owner),
     /// Prints a completion script.
@@ -245,6 +249,25 @@ pub(crate) struct Scale {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Restart {
+    #[command(flatten)]
+    pub(crate) cluster: ClusterName,
+    #[command(flatten)]
+    pub(crate) change: Change,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Switchover {
+    #[command(flatten)]
+    pub(crate) cluster: ClusterName,
+    /// Waits and shows how it goes. That is what happens anyway, unless --no-wait is given.
+    #[arg(short, long, conflicts_with = "no_wait")]
+    pub(crate) watch: bool,
+    #[command(flatten)]
+    pub(crate) change: Change,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Owner {
     /// The cluster, such as `rss/harbour`; also `rss harbour`.
     #[arg(value_name = "KIND/NAME", num_args = 0..=2)]
@@ -337,6 +360,8 @@ mod tests {
     #[case(&["scale", "rss/a", "--replicas", "many"])]
     #[case(&["pause", "rss/a", "--lane", "fast"])]
     #[case(&["pause", "rss/a", "--dry-run=client"])]
+    #[case(&["switchover", "mysql/a", "--watch", "--no-wait"])]
+    #[case(&["restart"])]
     fn mistakes_of_usage_end_with_2(#[case] words: &[&str]) {
         let error = Arguments::try_parse_from(std::iter::once(&"kubectl-windlass").chain(words)).unwrap_err();
         assert_eq!(error.exit_code(), 2, "{error}");

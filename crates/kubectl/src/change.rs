@@ -1,11 +1,16 @@
 //! The changes that a person can ask for, as merge patches that carry nothing else. Pure.
 
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use windlass_core::labels;
 use windlass_core::lane::Lane;
 
 use crate::cluster::{Cluster, LANES};
+use crate::error::Error;
 use crate::kinds::Kind;
+
+/// What `kubectl rollout restart` notes, so that both are found by the same look.
+const RESTARTED: &str = "kubectl.kubernetes.io/restartedAt";
 
 /// Asks for a pause of these lanes, or of the whole cluster when none is named.
 pub(crate) fn pause(kind: &Kind, lanes: &[Lane], reason: Option<&str>) -> Value {
@@ -57,6 +62,31 @@ pub(crate) fn resume(cluster: &Cluster, lanes: &[Lane]) -> Value {
     change
 }
 
+/// Asks for new pods, by a note in the template of the spec. Nothing for a kind whose spec has no place for it.
+pub(crate) fn restart(kind: &Kind, now: Timestamp) -> Option<Value> {
+    let metadata = json!({ "annotations": { RESTARTED: format!("{now:.0}") } });
+    Some(kind.pod_metadata?.iter().rev().fold(metadata, |inner, name| json!({ *name: inner })))
+}
+
+/// The pod that can be asked to hand over, and the annotation that asks.
+pub(crate) fn hand_over(cluster: &Cluster) -> Result<(String, &'static str), Error> {
+    let handle = cluster.handle();
+    let refuse = |why: &str| Err(Error::Call { act: format!("switch the primary of {handle}"), why: why.to_owned() });
+    let Some(annotation) = cluster.kind.hand_over else {
+        return Err(Error::Usage(format!("{} has no single primary that could hand over", cluster.kind.short)));
+    };
+    if cluster.object.data["spec"]["offline"] == true {
+        return refuse("offline cluster is not able to switch");
+    }
+    if cluster.members().wanted == 1 {
+        return refuse("single-instance cluster is not able to switch");
+    }
+    match cluster.primary() {
+        Some(pod) => Ok((pod, annotation)),
+        None => refuse("its status names no primary yet"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,5 +135,13 @@ mod tests {
         let one = cluster(json!({ "metadata": { "annotations": { CLUSTERING: "true" } } }), None);
         let nothing = json!({ CLUSTERING: null, REASON: null });
         assert_eq!(resume(&one, &[Lane::Clustering]), json!({ "metadata": { "annotations": nothing } }));
+    }
+
+    #[test]
+    fn a_restart_is_a_note_in_the_template_where_the_kind_has_one() {
+        let now: Timestamp = "2026-11-16T01:00:00.25Z".parse().unwrap();
+        let noted = json!({ "annotations": { RESTARTED: "2026-11-16T01:00:00Z" } });
+        assert_eq!(restart(&SERVED[1], now), Some(json!({ "spec": { "podTemplate": { "metadata": noted } } })));
+        assert_eq!(restart(&SERVED[0], now), None);
     }
 }

@@ -107,7 +107,12 @@ impl Cluster {
     }
 
     pub(crate) fn members(&self) -> MembersView {
-        (self.kind.members)(&self.object.data)
+        (self.kind.members)(&self.name(), &self.object.data)
+    }
+
+    /// The pod of the one primary, of a kind that has one.
+    pub(crate) fn primary(&self) -> Option<String> {
+        self.members().roles.into_iter().find(|role| role.role == "primary").and_then(|role| role.members.into_iter().next())
     }
 
     /// `Ready`, as far as it speaks of the newest spec.

@@ -1,15 +1,15 @@
 //! What may come next on the command line, for kubectl's completion of plugins.
 //!
-//! kubectl runs `kubectl_complete-windlass WORDS…`, the last word being typed, and reads candidates, each on a line with its
+//! kubectl runs `kubectl_complete-windlass WORDS…`, and `kubectl_complete-moco WORDS…`, the last word being typed, and reads candidates, each on a line with its
 //! description after a tab, and a directive at the end. Asks the server for names, and gives up quickly: a shell waits.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Arg, Command};
 use kube::config::Kubeconfig;
 
-use crate::arguments::{Arguments, Global};
+use crate::arguments::Global;
 use crate::connect::Session;
 use crate::error::Error;
 use crate::kinds::{SERVED, Target};
@@ -37,10 +37,14 @@ enum Wanted {
     Nothing,
 }
 
-/// Prints what may come next.
-pub(crate) async fn answer(words: &[String]) -> Result<(), Error> {
+/// Prints what may come next. A program that knows one kind `only` takes bare names.
+pub(crate) async fn answer(program: &Command, words: &[String], only: Option<&str>) -> Result<(), Error> {
     let typed = words.last().cloned().unwrap_or_default();
-    let wanted = wanted(&Arguments::command(), words);
+    let wanted = match (wanted(program, words), only) {
+        (Wanted::Cluster { kind: None }, Some(kind)) => Wanted::Cluster { kind: Some(kind.to_owned()) },
+        (Wanted::Cluster { kind: Some(_) }, Some(_)) => Wanted::Nothing,
+        (wanted, _) => wanted,
+    };
     let global = global(words);
     let mut directive = NO_FILES;
     let found: Vec<(String, String)> = match wanted {
@@ -202,9 +206,11 @@ async fn names(global: &Global, kind: String) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
     use rstest::rstest;
 
     use super::*;
+    use crate::arguments::Arguments;
 
     fn at(line: &str) -> Wanted {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();

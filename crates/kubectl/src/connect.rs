@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{ApiResource, DynamicObject};
@@ -134,11 +135,33 @@ impl Session {
         call(self.clusters(target.kind).patch(&target.name, &parameters(dry_run), &Patch::Merge(change))).await
     }
 
-    /// Changes the size through the subresource `scale`, as `kubectl scale` does.
+    /// Changes the size, through the subresource `scale` where there is one.
     pub(crate) async fn scale(&self, target: &Target, replicas: u16, dry_run: DryRun) -> Result<(), kube::Error> {
         let change = json!({ "spec": { "replicas": replicas } });
+        if !target.kind.has_scale {
+            return self.patch(target, &change, dry_run).await.map(drop);
+        }
         let api = self.clusters(target.kind);
         call(api.patch_scale(&target.name, &parameters(dry_run), &Patch::Merge(&change))).await.map(drop)
+    }
+
+    /// One value of a Secret.
+    pub(crate) async fn secret(&self, name: &str, key: &str) -> Result<String, Error> {
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
+        let act = format!("read Secret {name} in namespace {:?}", self.namespace);
+        let secret = call(api.get(name)).await.map_err(|error| Error::call(act.clone(), &error))?;
+        let value = secret.data.and_then(|mut data| data.remove(key));
+        let value = value.ok_or_else(|| Error::Call { act, why: format!("it has no key {key}") })?;
+        Ok(String::from_utf8_lossy(&value.0).into_owned())
+    }
+
+    /// Sets one annotation of a pod.
+    pub(crate) async fn annotate_pod(&self, name: &str, key: &str, value: &str, dry_run: DryRun) -> Result<(), Error> {
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let change = json!({ "metadata": { "annotations": { key: value } } });
+        let act = format!("annotate pod {name} in namespace {:?}", self.namespace);
+        let patched = call(api.patch_metadata(name, &parameters(dry_run), &Patch::Merge(&change))).await;
+        patched.map(drop).map_err(|error| Error::call(act, &error))
     }
 
     /// The names of all namespaces, for completion.

@@ -5,6 +5,7 @@
 use kube::core::ApiResource;
 use serde_json::Value;
 use windlass_api::ReplicatedStatefulSet;
+use windlass_api::mysql::{DEFAULT_REPLICAS, MySQLCluster, keys};
 use windlass_core::labels;
 use windlass_core::lane::Lane;
 
@@ -19,8 +20,14 @@ pub(crate) struct Kind {
     pub(crate) resource: fn() -> ApiResource,
     /// How it is paused.
     pub(crate) pause: PauseForm,
-    /// How its members are read from the object.
-    pub(crate) members: fn(&Value) -> MembersView,
+    /// How its members are read from the cluster's name and its object.
+    pub(crate) members: fn(&str, &Value) -> MembersView,
+    /// Whether its size is changed through the subresource `scale`, as `kubectl scale` does; else in the spec.
+    pub(crate) has_scale: bool,
+    /// Where its spec has the metadata of the pods, if it does: what is noted there reaches every pod.
+    pub(crate) pod_metadata: Option<&'static [&'static str]>,
+    /// The annotation on the primary's pod that asks it to hand over, if the kind knows that.
+    pub(crate) hand_over: Option<&'static str>,
 }
 
 /// How a kind is paused.
@@ -44,17 +51,31 @@ impl PauseForm {
 }
 
 /// Every kind, in the order in which they are listed.
-pub(crate) static SERVED: [Kind; 1] = [Kind {
-    short: "rss",
-    resource: || ApiResource::erase::<ReplicatedStatefulSet>(&()),
-    pause: PauseForm { has_field: true, resources: labels::RESOURCES_PAUSED, clustering: labels::CLUSTERING_PAUSED },
-    members: replicated_members,
-}];
+pub(crate) static SERVED: [Kind; 2] = [
+    Kind {
+        short: "rss",
+        resource: || ApiResource::erase::<ReplicatedStatefulSet>(&()),
+        pause: PauseForm { has_field: true, resources: labels::RESOURCES_PAUSED, clustering: labels::CLUSTERING_PAUSED },
+        members: replicated_members,
+        has_scale: true,
+        pod_metadata: None,
+        hand_over: None,
+    },
+    Kind {
+        short: "mysql",
+        resource: || ApiResource::erase::<MySQLCluster>(&()),
+        pause: PauseForm { has_field: false, resources: keys::RECONCILIATION_STOPPED, clustering: keys::CLUSTERING_STOPPED },
+        members: mysql_members,
+        has_scale: false,
+        pod_metadata: Some(&["spec", "podTemplate", "metadata"]),
+        hand_over: Some(keys::DEMOTE),
+    },
+];
 
 /// The size of a `ReplicatedStatefulSet` that names none.
 const REPLICATED_DEFAULT: usize = 3;
 
-fn replicated_members(object: &Value) -> MembersView {
+fn replicated_members(_name: &str, object: &Value) -> MembersView {
     let names = |list: &str| -> Vec<String> {
         let all = object["status"]["members"][list].as_array().into_iter().flatten();
         all.filter_map(Value::as_str).map(str::to_owned).collect()
@@ -67,6 +88,21 @@ fn replicated_members(object: &Value) -> MembersView {
         .filter(|role| !role.members.is_empty())
         .collect();
     MembersView { ready: names("ready").len(), running, wanted: wanted.unwrap_or(REPLICATED_DEFAULT), roles }
+}
+
+fn mysql_members(name: &str, object: &Value) -> MembersView {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let count = |value: &Value| value.as_u64().and_then(|count| usize::try_from(count).ok());
+    let pod = |ordinal: &Value| ordinal.as_u64().map(|ordinal| format!("moco-{name}-{ordinal}"));
+    let errant = status["errantReplicaList"].as_array().into_iter().flatten().filter_map(pod).collect();
+    let roles = [("primary", pod(&status["currentPrimaryIndex"]).into_iter().collect()), ("errant", errant)];
+    let roles = roles.into_iter().map(|(role, members)| RoleView { role: role.to_owned(), members });
+    MembersView {
+        ready: count(&status["syncedReplicas"]).unwrap_or(0),
+        running: None,
+        wanted: count(&spec["replicas"]).unwrap_or(usize::from(DEFAULT_REPLICAS)),
+        roles: roles.filter(|role: &RoleView| !role.members.is_empty()).collect(),
+    }
 }
 
 impl Kind {
@@ -164,23 +200,39 @@ mod tests {
     fn every_served_definition_has_its_entry_and_its_short_name() {
         for definition in windlass_api::custom_resource_definitions() {
             let names = definition.spec.names;
-            if names.kind == "Logbook" {
+            if ["Logbook", "BackupPolicy"].contains(&names.kind.as_str()) {
                 continue;
             }
             let kind = SERVED.iter().find(|served| (served.resource)().kind == names.kind);
             let kind = kind.unwrap_or_else(|| panic!("{} has no entry", names.kind));
-            assert!(names.short_names.unwrap().contains(&kind.short.to_owned()));
+            let version = definition.spec.versions.first().unwrap();
+            let subresources = version.subresources.clone().unwrap_or_default();
+            assert_eq!(kind.has_scale, subresources.scale.is_some(), "{}", kind.short);
+            // MOCO's has none, and scripts may rest on that.
+            assert!(names.short_names.is_none_or(|short| short.contains(&kind.short.to_owned())));
         }
     }
 
     #[test]
+    fn the_primary_of_mysql_is_named_by_its_pod() {
+        let status = json!({ "currentPrimaryIndex": 2, "syncedReplicas": 3, "errantReplicaList": [1] });
+        let members = mysql_members("shop", &json!({ "spec": { "replicas": 3 }, "status": status }));
+        let roles: Vec<_> = members.roles.iter().map(|role| (role.role.as_str(), role.members.join(","))).collect();
+        assert_eq!(roles, [("primary", "moco-shop-2".to_owned()), ("errant", "moco-shop-1".to_owned())]);
+        assert_eq!((members.ready, members.wanted), (3, 3));
+    }
+
+    #[test]
     fn members_are_counted_whatever_is_in_the_status() {
-        let none = replicated_members(&json!({ "spec": {}, "status": { "members": "rubbish" } }));
+        let none = replicated_members("harbour", &json!({ "spec": {}, "status": { "members": "rubbish" } }));
         assert_eq!((none.ready, none.running, none.wanted, none.roles.len()), (0, None, 3, 0));
-        let some = replicated_members(&json!({
-            "spec": { "replicas": 2 },
-            "status": { "replicas": 2, "members": { "ready": ["a"], "primary": ["a"], "unready": ["b"] } },
-        }));
+        let some = replicated_members(
+            "harbour",
+            &json!({
+                "spec": { "replicas": 2 },
+                "status": { "replicas": 2, "members": { "ready": ["a"], "primary": ["a"], "unready": ["b"] } },
+            }),
+        );
         assert_eq!((some.ready, some.running, some.wanted), (1, Some(2), 2));
         assert_eq!(some.roles.iter().map(|role| role.role.as_str()).collect::<Vec<_>>(), ["primary", "unready"]);
     }

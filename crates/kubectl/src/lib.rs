@@ -1,7 +1,7 @@
 //! What the plugins of kubectl share: finding clusters, telling of them, asking for changes and waiting for the answer.
 //!
 //! Reads custom resources as plain JSON and their common conditions, so that a new kind costs one entry in [`kinds`]. Writes only
-//! what a person could write by hand: the pause, and the number of members. Decides nothing about clusters; the operator does.
+//! what a person could write by hand: the pause, the number of members, a note that restarts, and the wish to hand over. Decides nothing about clusters; the operator does.
 
 mod advice;
 mod arguments;
@@ -13,6 +13,7 @@ mod error;
 mod follow;
 mod kinds;
 mod live;
+mod moco;
 mod output;
 mod render;
 mod tell;
@@ -26,6 +27,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 
 use arguments::Arguments;
+pub use moco::{moco, moco_command};
 use output::Output;
 
 /// The command line of `kubectl windlass`, for the reference page.
@@ -35,6 +37,9 @@ pub fn windlass_command() -> clap::Command {
 
 /// What kubectl runs for `kubectl windlass … <TAB>`: an executable of the name `kubectl_complete-windlass` on PATH.
 pub const WINDLASS_COMPLETION_SCRIPT: &str = "#!/bin/sh\nexec kubectl-windlass __complete \"$@\"\n";
+
+/// As above, for `kubectl moco … <TAB>`: `kubectl_complete-moco`.
+pub const MOCO_COMPLETION_SCRIPT: &str = "#!/bin/sh\nexec kubectl-moco __complete \"$@\"\n";
 
 /// Runs `kubectl windlass`.
 pub async fn windlass(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {

@@ -139,6 +139,11 @@ impl Lab {
         self.layout.audit_log()
     }
 
+    /// Where everything of the lab is on the network.
+    pub fn network_namespace(&self) -> PathBuf {
+        self.layout.network_namespace()
+    }
+
     /// The directory of the logs of all parts.
     pub fn log_dir(&self) -> PathBuf {
         self.layout.log()

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windlass_core::selector::Selector;
 
-use crate::mysql::{MysqlAgentOptions, MysqlInitOptions};
+use crate::mysql::{MysqlAgentOptions, MysqlInitOptions, MysqlSaveOptions};
 
 /// One operator for replicated database clusters.
 #[derive(Debug, Parser)]
@@ -26,6 +26,8 @@ pub(crate) enum Component {
     MysqlInit(MysqlInitOptions),
     /// Runs beside mysqld in its pod: prepares it, answers its probes, clones it.
     MysqlAgent(MysqlAgentOptions),
+    /// Puts binary logs of a MySQL instance beside its data directory, in its pod, before that is replaced.
+    MysqlSave(MysqlSaveOptions),
     /// Copies this program into a directory, for a container of another image.
     CopySelf {
         /// The directory.
@@ -56,6 +58,10 @@ pub(crate) struct ControllerOptions {
     /// restart, so no two processes may have it at a time. Made up when absent.
     #[arg(long, env = "WINDLASS_IDENTITY")]
     pub(crate) identity: Option<String>,
+
+    /// The image of this very program, which runs in the pods of MySQL beside mysqld.
+    #[arg(long, env = "WINDLASS_AGENT_IMAGE", default_value = "", hide_default_value = true)]
+    pub(crate) agent_image: String,
 
     /// Where /healthz, /readyz and /metrics are served.
     #[arg(long, env = "WINDLASS_LISTEN", default_value = "0.0.0.0:8080")]

@@ -8,9 +8,11 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use windlass_clients::hooks::Hooks;
+use windlass_clients::mysql::Servers;
 use windlass_core::claim::Identity;
 use windlass_core::likeness::short_hash;
 use windlass_engine::{Calls, Clock, Controller, Election, Fence, Health, Metrics, Settings, serve};
+use windlass_kinds::mysql::{self, MySql};
 use windlass_kinds::replicated::Replicated;
 
 use crate::arguments::ControllerOptions;
@@ -65,6 +67,7 @@ async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
         version: VERSION.to_owned(),
         holder: if name == process { name } else { format!("{name}/{process}") },
     };
+    let mysql = mysql::Settings { agent_image: options.agent_image };
     let settings = Settings {
         namespace: options.namespace,
         selector: options.selector,
@@ -83,7 +86,7 @@ async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
             () = election.win(|| health.set_ready()) => {}
         }
         metrics.set_leader(true);
-        lead(&election, &fenced, &metrics, &health, &settings, &stop).await;
+        lead(&election, &fenced, &metrics, &health, (&settings, &mysql), &stop).await;
         metrics.set_leader(false);
     }
     server.await.context("the server of metrics panicked")?.context("the server of metrics failed")?;
@@ -96,14 +99,17 @@ async fn lead(
     client: &kube::Client,
     metrics: &Arc<Metrics>,
     health: &Health,
-    settings: &Settings,
+    (settings, mysql): (&Settings, &mysql::Settings),
     stop: &CancellationToken,
 ) {
     let term = CancellationToken::new();
     let mut controller = Controller::start(Calls::new(client.clone()), Arc::clone(metrics), settings.clone(), term.clone());
     let work = async {
         controller.wait_until_synced(health).await;
-        controller.run::<Replicated, Hooks>(Hooks::new(client.clone())).await;
+        tokio::join!(
+            controller.run::<Replicated, Hooks>(Hooks::new(client.clone()), ()),
+            controller.run::<MySql, Servers>(Servers::new(client.clone()), mysql.clone()),
+        );
     };
     tokio::select! {
         () = election.hold(stop) => {}

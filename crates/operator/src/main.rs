@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         Component::Crds => print_definitions(),
         Component::MysqlInit(options) => mysql::initialise(options),
         Component::MysqlAgent(options) => mysql::serve(options),
+        Component::MysqlSave(options) => mysql::save(&options),
         Component::CopySelf { to } => mysql::copy_self(&to),
     };
     match result {

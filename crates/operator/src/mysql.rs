@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_agent::accounts::Passwords;
 use windlass_agent::schedule::{Schedule, parse_duration};
 use windlass_agent::setup::{self, Setup};
-use windlass_agent::{Settings, durable, instance};
+use windlass_agent::{Settings, durable, instance, surplus};
 
 use crate::arguments::LogOptions;
 use crate::controller::{start_runtime, stop_on_signals};
@@ -114,6 +114,31 @@ pub(crate) struct MysqlAgentOptions {
 
     #[command(flatten)]
     log: LogOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MysqlSaveOptions {
+    /// The volume with the data directory.
+    #[arg(long, default_value = "/var/lib/mysql")]
+    data_dir: PathBuf,
+
+    /// What they are saved as.
+    #[arg(long)]
+    name: String,
+
+    /// Which transactions they are saved for.
+    #[arg(long)]
+    note: String,
+
+    /// The binary logs, by their names.
+    #[arg(required = true)]
+    logs: Vec<String>,
+}
+
+pub(crate) fn save(options: &MysqlSaveOptions) -> anyhow::Result<()> {
+    let place = surplus::save(&options.data_dir, &options.name, &options.note, &options.logs)?;
+    println!("saved in {}", place.display());
+    Ok(())
 }
 
 pub(crate) fn initialise(options: MysqlInitOptions) -> anyhow::Result<()> {

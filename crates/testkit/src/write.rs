@@ -158,6 +158,7 @@ impl State {
         }
         let mut errors = update_errors(old, &new);
         errors.extend(metadata_errors(&resource, &new));
+        errors.extend(fixed_field_errors(&resource, old, &new));
         if !errors.is_empty() {
             return Err(Failure::invalid(&resource, &request.name, &errors));
         }
@@ -177,6 +178,28 @@ impl State {
         }
         Ok(self.commit(request.key(), Some(new)))
     }
+}
+
+/// What of a StatefulSet can be changed in place.
+const CHANGEABLE: [&str; 7] = [
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+];
+
+fn fixed_field_errors(resource: &Resource, old: &Value, new: &Value) -> Option<FieldError> {
+    let fixed = |object: &Value| {
+        let mut spec = object["spec"].as_object().cloned().unwrap_or_default();
+        spec.retain(|name, _| !CHANGEABLE.contains(&name.as_str()));
+        spec
+    };
+    let text = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', \
+                'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+    (resource.plural == "statefulsets" && fixed(old) != fixed(new)).then(|| FieldError::forbidden("spec", text))
 }
 
 pub(crate) fn uid_conflict(resource: &Resource, name: &str, wanted: &str, found: &str) -> Failure {

@@ -23,13 +23,7 @@ pub(super) fn kubectl_windlass() -> Result<String> {
          ```text\n{}\n```\n",
         help(&mut command)
     );
-    let verbs: Vec<String> =
-        command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(|verb| verb.get_name().to_owned()).collect();
-    for name in verbs.iter().filter(|name| *name != "help") {
-        if let Some(verb) = command.find_subcommand_mut(name) {
-            let _ = write!(page, "\n## kubectl windlass {name}\n\n```text\n{}\n```\n", help(verb));
-        }
-    }
+    verbs(&mut page, "kubectl windlass", &mut command);
     page.push_str(
         "\n# Answers for programs\n\n\
          With `-o json` or `-o yaml`. Fields are added in later versions, never renamed or taken away; what is not known is absent. \
@@ -42,6 +36,30 @@ pub(super) fn kubectl_windlass() -> Result<String> {
     shape::<view::ClusterOwnerView>(&mut page, "owner KIND/NAME")?;
     shape::<view::OwnersView>(&mut page, "owner")?;
     Ok(page)
+}
+
+/// `docs/reference/kubectl-moco.md`.
+pub(super) fn kubectl_moco() -> String {
+    let mut command = windlass_kubectl::moco_command();
+    command.build();
+    let mut page = format!(
+        "<!-- Written by `{COMMAND}` from the command line of `kubectl moco`. Do not edit. -->\n\
+         # kubectl moco\n\n\
+         A plugin of kubectl for clusters of MySQL: put `kubectl-moco` on PATH. Its words are those that scripts know. It does not wait; \n\
+         `kubectl windlass status mysql/NAME` shows what comes of it.\n\n\
+         ```text\n{}\n```\n",
+        help(&mut command)
+    );
+    verbs(&mut page, "kubectl moco", &mut command);
+    page
+}
+
+/// What each verb says about itself.
+fn verbs(page: &mut String, of: &str, command: &mut Command) {
+    for verb in command.get_subcommands_mut().filter(|verb| !verb.is_hide_set() && verb.get_name() != "help") {
+        let name = verb.get_name().to_owned();
+        let _ = write!(page, "\n## {of} {name}\n\n```text\n{}\n```\n", help(verb));
+    }
 }
 
 fn help(command: &mut Command) -> String {

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 use windlass_api::logbook::LogbookSpec;
+use windlass_api::mysql::{MySQLClusterSpec, MySQLClusterStatus};
 use windlass_api::replicated::{ReplicatedStatefulSetSpec, ReplicatedStatefulSetStatus};
 
 use super::COMMAND;
@@ -22,6 +23,14 @@ pub(super) fn replicated_stateful_set() -> Result<String> {
     let mut page = head("ReplicatedStatefulSet")?;
     section::<ReplicatedStatefulSetSpec>(&mut page, "spec")?;
     section::<ReplicatedStatefulSetStatus>(&mut page, "status")?;
+    Ok(page)
+}
+
+/// `docs/reference/mysqlcluster.md`.
+pub(super) fn mysql_cluster() -> Result<String> {
+    let mut page = head("MySQLCluster")?;
+    section::<MySQLClusterSpec>(&mut page, "spec")?;
+    section::<MySQLClusterStatus>(&mut page, "status")?;
     Ok(page)
 }
 

@@ -18,9 +18,9 @@ use crate::report::Report;
 const WITH_THE_OPERATOR: [&str; 10] =
     ["conformance", "chart", "pause", "plugin", "status", "admission", "helm", "claims", "memory", "leader"];
 /// Those that deal with a database, beside them.
-const WITH_A_DATABASE: [&str; 2] = ["galera", "restore"];
+const WITH_A_DATABASE: [&str; 3] = ["galera", "restore", "mysql"];
 /// Those that break a database, beside both.
-const WITH_A_BROKEN_DATABASE: [&str; 1] = ["recovery"];
+const WITH_A_BROKEN_DATABASE: [&str; 2] = ["recovery", "failover"];
 /// Those that run alone. The last judges the permissions by the calls that all the others made.
 const ALONE: [&str; 2] = ["outage", "rbac"];
 /// Those that only a campaign runs.

@@ -10,12 +10,14 @@ pub const HEALTHY: &str = "Healthy";
 pub const STATEFUL_SET_READY: &str = "StatefulSetReady";
 /// The last reconciliation met no error.
 pub const RECONCILE_SUCCESS: &str = "ReconcileSuccess";
+/// Backups are taken as the policy says. No part of the API as others serve it.
+pub const BACKUP_ACTIVE: &str = "BackupActive";
 /// False while reconciliation is stopped.
 pub const RECONCILIATION_ACTIVE: &str = "ReconciliationActive";
 /// False while clustering is stopped.
 pub const CLUSTERING_ACTIVE: &str = "ClusteringActive";
 
-/// Every type, in the order in which they are shown.
+/// Every type that the API is known to have, in the order in which they are shown.
 pub const TYPES: [&str; 7] =
     [INITIALIZED, AVAILABLE, HEALTHY, STATEFUL_SET_READY, RECONCILE_SUCCESS, RECONCILIATION_ACTIVE, CLUSTERING_ACTIVE];
 

@@ -6,6 +6,12 @@ pub const CLUSTERING_STOPPED: &str = "moco.cybozu.com/clustering-stopped";
 pub const RECONCILIATION_STOPPED: &str = "moco.cybozu.com/reconciliation-stopped";
 /// On a MySQLCluster and its StatefulSet: `"true"` rolls all instances without waiting for one after the other.
 pub const FORCE_ROLLING_UPDATE: &str = "moco.cybozu.com/force-rolling-update";
+/// On a MySQLCluster: `"true"` lets instances that have transactions which no client was told of stay as they are. Without it these
+/// are saved, and the instance gets a copy of the primary's data.
+pub const KEEP_SURPLUS: &str = "windlass.dev/keep-surplus";
+/// On a MySQLCluster: how long a primary whose server ended is given to come back before another one takes its place, as `10s`. Without
+/// it none: a failover is quick, but the former primary's data may have to be copied anew.
+pub const PRIMARY_RESTART_GRACE: &str = "windlass.dev/primary-restart-grace";
 /// On the primary's pod: `"true"` asks for a switchover, and is removed after it.
 pub const DEMOTE: &str = "moco.cybozu.com/demote";
 /// On the primary's pod: `"true"` protects it from deletion.

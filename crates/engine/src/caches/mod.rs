@@ -18,7 +18,7 @@ use windlass_core::labels;
 use windlass_core::views::{Children, Meta};
 
 pub(crate) use refresh::refresh;
-pub(crate) use slim::{Child, DisruptionBudget, Pod, Service, StatefulSet, Template};
+pub(crate) use slim::{Child, Claim, ConfigMap, DisruptionBudget, Pod, Secret, Service, ServiceAccount, StatefulSet, Template};
 pub(crate) use watch::{Watched, run as run_watch, watch_children};
 
 /// The collection of logbooks.
@@ -124,6 +124,11 @@ impl Inner {
 }
 
 impl Caches {
+    /// Something that a cluster depends on moved.
+    pub(crate) fn wake(&self, key: &Key) {
+        self.lock().wake(key);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // Whoever panicked while it held the lock left maps that are whole: each change is one insertion or removal.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)

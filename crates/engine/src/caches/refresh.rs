@@ -8,7 +8,7 @@ use kube::api::ListParams;
 use windlass_core::kind::KIND_LABEL;
 use windlass_core::labels;
 
-use super::slim::{Child, Claim, DisruptionBudget, Pod, Service, StatefulSet, Template};
+use super::slim::{Child, Claim, ConfigMap, DisruptionBudget, Pod, Secret, Service, ServiceAccount, StatefulSet, Template};
 use super::{Caches, Key, version};
 use crate::calls::{CallError, Calls};
 use crate::logbook;
@@ -20,6 +20,9 @@ pub(crate) async fn refresh(calls: &Calls, caches: &Caches, key: &Key) -> Result
     children::<Claim>(calls, caches, key, "").await?;
     children::<Service>(calls, caches, key, "").await?;
     children::<DisruptionBudget>(calls, caches, key, "").await?;
+    children::<ConfigMap>(calls, caches, key, "").await?;
+    children::<Secret>(calls, caches, key, "").await?;
+    children::<ServiceAccount>(calls, caches, key, "").await?;
     children::<Template>(calls, caches, key, &format!(",{}={}", labels::KEEPS, labels::KEEPS_TEMPLATE)).await?;
     let before = caches.logbook(key);
     match (logbook::read(calls, key).await?, before) {

@@ -8,7 +8,8 @@ use kube::Resource;
 use kube::core::ObjectMeta;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
+use windlass_core::secrets;
 use windlass_core::views::{Children, ClaimView, Compact, Meta, ObjectView, PodView, StatefulSetView};
 
 /// A kind of child object.
@@ -47,53 +48,52 @@ fn slim(metadata: ObjectMeta) -> Meta {
     }
 }
 
-#[derive(Resource, Clone, Debug, Deserialize, Serialize)]
-#[resource(inherit = core::v1::Service)]
-pub(crate) struct Service {
-    metadata: ObjectMeta,
-    #[serde(default)]
-    spec: Value,
+/// A child that is applied as a whole: its name here, its type, the field with what it is about, how that is kept, and where.
+macro_rules! applied {
+    ($(#[$about:meta])* $name:ident, $type:ty, $field:ident, $keep:expr, $shelf:ident) => {
+        $(#[$about])*
+        #[derive(Resource, Clone, Debug, Deserialize, Serialize)]
+        #[resource(inherit = $type)]
+        pub(crate) struct $name {
+            metadata: ObjectMeta,
+            #[serde(default)]
+            $field: Value,
+        }
+
+        impl Child for $name {
+            type View = ObjectView;
+
+            fn view(self) -> ObjectView {
+                let keep: fn(&Value) -> Compact = $keep;
+                ObjectView { meta: slim(self.metadata), spec: keep(&self.$field) }
+            }
+
+            fn shelf(children: &mut Children) -> &mut BTreeMap<String, ObjectView> {
+                &mut children.$shelf
+            }
+
+            fn known(view: &ObjectView) -> &Meta {
+                &view.meta
+            }
+        }
+    };
 }
 
-impl Child for Service {
-    type View = ObjectView;
-
-    fn view(self) -> ObjectView {
-        ObjectView { meta: slim(self.metadata), spec: Compact::of(&self.spec) }
-    }
-
-    fn shelf(children: &mut Children) -> &mut BTreeMap<String, ObjectView> {
-        &mut children.services
-    }
-
-    fn known(view: &ObjectView) -> &Meta {
-        &view.meta
-    }
-}
-
-#[derive(Resource, Clone, Debug, Deserialize, Serialize)]
-#[resource(inherit = policy::v1::PodDisruptionBudget)]
-pub(crate) struct DisruptionBudget {
-    metadata: ObjectMeta,
-    #[serde(default)]
-    spec: Value,
-}
-
-impl Child for DisruptionBudget {
-    type View = ObjectView;
-
-    fn view(self) -> ObjectView {
-        ObjectView { meta: slim(self.metadata), spec: Compact::of(&self.spec) }
-    }
-
-    fn shelf(children: &mut Children) -> &mut BTreeMap<String, ObjectView> {
-        &mut children.disruption_budgets
-    }
-
-    fn known(view: &ObjectView) -> &Meta {
-        &view.meta
-    }
-}
+applied!(Service, core::v1::Service, spec, Compact::of, services);
+applied!(DisruptionBudget, policy::v1::PodDisruptionBudget, spec, Compact::of, disruption_budgets);
+applied!(
+    /// A pod template that is kept in a `ControllerRevision`.
+    Template, apps::v1::ControllerRevision, data, Compact::of, templates
+);
+applied!(ConfigMap, core::v1::ConfigMap, data, Compact::of, config_maps);
+applied!(
+    /// What it holds is forgotten at once.
+    Secret, core::v1::Secret, data, |data| Compact::of(&secrets::fingerprint(data)), secrets
+);
+applied!(
+    /// Only that it is there counts.
+    ServiceAccount, core::v1::ServiceAccount, secrets, |_| Compact::of(&Value::Object(Map::new())), service_accounts
+);
 
 #[derive(Resource, Clone, Debug, Deserialize, Serialize)]
 #[resource(inherit = apps::v1::StatefulSet)]
@@ -148,6 +148,20 @@ pub(crate) struct Pod {
 struct PodSpec {
     #[serde(default)]
     containers: Vec<Named>,
+    #[serde(default)]
+    volumes: Vec<Volume>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Volume {
+    config_map: Option<ConfigMapVolume>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+struct ConfigMapVolume {
+    #[serde(default)]
+    name: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -164,6 +178,8 @@ struct PodStatus {
     conditions: Vec<PodCondition>,
     #[serde(default)]
     container_statuses: Vec<ContainerStatus>,
+    #[serde(rename = "podIP")]
+    pod_ip: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -200,6 +216,8 @@ impl Child for Pod {
             phase: status.phase,
             ready: status.conditions.iter().any(|it| it.type_ == "Ready" && it.status == "True"),
             process: process.and_then(|it| it.container_id),
+            address: status.pod_ip,
+            config_maps: spec.volumes.into_iter().filter_map(|volume| Some(volume.config_map?.name)).collect(),
         }
     }
 
@@ -216,13 +234,31 @@ impl Child for Pod {
 #[resource(inherit = core::v1::PersistentVolumeClaim)]
 pub(crate) struct Claim {
     metadata: ObjectMeta,
+    #[serde(default)]
+    spec: ClaimSpec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ClaimSpec {
+    storage_class_name: Option<String>,
+    #[serde(default)]
+    resources: ClaimResources,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+struct ClaimResources {
+    #[serde(default)]
+    requests: BTreeMap<String, String>,
 }
 
 impl Child for Claim {
     type View = ClaimView;
 
     fn view(self) -> ClaimView {
-        ClaimView { meta: slim(self.metadata) }
+        let Self { metadata, spec } = self;
+        let requested = spec.resources.requests.get("storage").cloned();
+        ClaimView { meta: slim(metadata), requested, class: spec.storage_class_name }
     }
 
     fn shelf(children: &mut Children) -> &mut BTreeMap<String, ClaimView> {
@@ -230,31 +266,6 @@ impl Child for Claim {
     }
 
     fn known(view: &ClaimView) -> &Meta {
-        &view.meta
-    }
-}
-
-/// A pod template that is kept in a `ControllerRevision`.
-#[derive(Resource, Clone, Debug, Deserialize, Serialize)]
-#[resource(inherit = apps::v1::ControllerRevision)]
-pub(crate) struct Template {
-    metadata: ObjectMeta,
-    #[serde(default)]
-    data: Value,
-}
-
-impl Child for Template {
-    type View = ObjectView;
-
-    fn view(self) -> ObjectView {
-        ObjectView { meta: slim(self.metadata), spec: Compact::of(&self.data) }
-    }
-
-    fn shelf(children: &mut Children) -> &mut BTreeMap<String, ObjectView> {
-        &mut children.templates
-    }
-
-    fn known(view: &ObjectView) -> &Meta {
         &view.meta
     }
 }

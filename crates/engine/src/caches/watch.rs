@@ -17,7 +17,7 @@ use windlass_api::Logbook;
 use windlass_api::logbook::LogbookSpec;
 use windlass_core::labels;
 
-use super::slim::{Child, Claim, DisruptionBudget, Pod, Service, StatefulSet, Template};
+use super::slim::{Child, Claim, ConfigMap, DisruptionBudget, Pod, Secret, Service, ServiceAccount, StatefulSet, Template};
 use super::{Caches, LOGBOOKS, name_of, version_of};
 use crate::metrics::Metrics;
 
@@ -109,6 +109,9 @@ pub(crate) fn watch_children(
         watches.child::<StatefulSet>(),
         watches.child::<Pod>(),
         watches.child::<Claim>(),
+        watches.child::<ConfigMap>(),
+        watches.child::<Secret>(),
+        watches.child::<ServiceAccount>(),
         watches.selected::<Template>(&format!("{}={}", labels::KEEPS, labels::KEEPS_TEMPLATE)),
         watches.logbooks(),
     ]

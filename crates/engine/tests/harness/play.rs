@@ -304,7 +304,7 @@ fn start<W: World>(life: &Arc<Life<W>>, calls: Calls, metrics: &Arc<Metrics>, ti
     tokio::spawn(async move {
         let mut controller = Controller::start(calls, metrics, settings, CancellationToken::new());
         controller.wait_until_synced(&Health::default()).await;
-        controller.run::<W::Kind, _>(members).await;
+        controller.run::<W::Kind, _>(members, Default::default()).await;
     });
 }
 

@@ -137,7 +137,7 @@ impl Stage {
         tokio::spawn(async move {
             let mut controller = Controller::start(Calls::new(client), counted, settings, token);
             controller.wait_until_synced(&Health::default()).await;
-            controller.run::<Replicated, Crew>(members).await;
+            controller.run::<Replicated, Crew>(members, ()).await;
         });
         let world = Mutex::new(StatefulSetController::new(&server));
         Self { server, crew, metrics, world, stop }

@@ -3,8 +3,11 @@
 //! What was not heard is not known: an instance whose pod is missing, or whose server does not answer, has no [`Known`] part, and no
 //! decision takes that for an empty or a stopped one.
 
+use std::time::Duration;
+
 use windlass_core::ordinals::Ordinal;
 
+use super::deeds::Task;
 use super::gtid::{GtidSet, Uuid};
 
 /// One instance.
@@ -27,6 +30,8 @@ pub struct Known {
     pub server: Uuid,
     /// What it has executed.
     pub executed: GtidSet,
+    /// What it has executed and can give to nobody any more.
+    pub purged: GtidSet,
     /// Whether it takes no writes of clients.
     pub read_only: bool,
     /// Whether it takes no writes of anybody.
@@ -37,6 +42,10 @@ pub struct Known {
     pub followers: Vec<u32>,
     /// How a clone of its data went, if there was one.
     pub clone: Option<CloneState>,
+    /// For how many acknowledgements its commits wait; none when they do not wait.
+    pub awaits: Option<u16>,
+    /// Whether it acknowledges what it receives.
+    pub acknowledges: bool,
     /// How many commits wait for acknowledgements.
     pub waiting_commits: u32,
 }
@@ -48,6 +57,18 @@ pub struct Replication {
     pub source_host: String,
     /// What it has received, executed or not.
     pub received: GtidSet,
+    /// Whether the thread that receives runs, connected or not.
+    pub connects: bool,
+    /// Whether it is connected.
+    pub receives: bool,
+    /// How long ago its source last gave a sign of life, where the server knows.
+    pub quiet: Option<Duration>,
+    /// Whether it applies what it received.
+    pub applies: bool,
+    /// How far it is behind, in seconds, where the server knows.
+    pub behind: Option<u64>,
+    /// The last error of receiving or applying.
+    pub error: Option<String>,
 }
 
 /// How a clone went.
@@ -68,6 +89,12 @@ impl Known {
             Some(replication) => self.executed.joined_with(&replication.received),
             None => self.executed.clone(),
         }
+    }
+
+    /// What lets it apply everything that it received; nothing when it has.
+    pub fn catch_up(&self, within: Duration) -> Option<Task> {
+        let received = &self.replication.as_ref()?.received;
+        (!received.is_within(&self.executed)).then(|| Task::CatchUp { set: received.to_string(), within })
     }
 
     /// Whether it has transactions that no order of replication explains. Those of the primary's own making are explained: it may have

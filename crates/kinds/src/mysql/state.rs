@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use windlass_api::mysql::conditions::State;
 use windlass_core::ordinals::Ordinal;
 
+use super::gtid::Uuid;
 use super::instance::{CloneState, Instance, Known};
 
 /// A server elsewhere that a cluster follows.
@@ -32,6 +33,8 @@ pub struct Cluster<'a> {
     pub restoring: bool,
     /// The recorded primary.
     pub primary: Ordinal,
+    /// The server that got the office; another one in its place has lost its data.
+    pub primary_server: Option<Uuid>,
     /// The host name by which replicas know the primary.
     pub primary_host: &'a str,
     /// The lowest server id; the instances have this and the following.
@@ -88,10 +91,9 @@ impl Cluster<'_> {
         if self.upstream.is_some() { primary.super_read_only } else { !primary.read_only }
     }
 
-    /// Whether the primary has nothing, and another instance has something: it lost its data.
-    fn lost_its_data(&self, primary: &Known) -> bool {
-        primary.executed.is_empty()
-            && self.replicas().any(|it| it.known.as_ref().is_some_and(|known| !known.executed.is_empty()))
+    /// Whether another server is in the primary's place: then its data is gone.
+    pub fn lost_its_data(&self, primary: &Known) -> bool {
+        self.primary_server.is_some_and(|server| server != primary.server)
     }
 
     /// Whether data is still to be copied from elsewhere.

@@ -20,6 +20,21 @@ fn up_to(number: u64) -> GtidSet {
     GtidSet::of_range(server(0).into(), 1..=number)
 }
 
+/// As a replica does that has received everything.
+fn follows(host: &str) -> Replication {
+    let (source_host, received) = (host.to_owned(), up_to(9));
+    Replication {
+        source_host,
+        received,
+        connects: true,
+        receives: true,
+        quiet: None,
+        applies: true,
+        behind: Some(0),
+        error: None,
+    }
+}
+
 /// A cluster of which everything can be changed.
 #[derive(Clone)]
 struct Harbour {
@@ -36,7 +51,7 @@ impl Harbour {
     fn healthy(size: u16) -> Self {
         let instances = (0..size)
             .map(|ordinal| {
-                let replication = Replication { source_host: PRIMARY_HOST.into(), received: up_to(9) };
+                let replication = follows(PRIMARY_HOST);
                 let known = Known {
                     server: server(ordinal),
                     executed: up_to(9),
@@ -45,6 +60,9 @@ impl Harbour {
                     replication: (ordinal != 0).then_some(replication),
                     followers: if ordinal == 0 { (1..size).map(|it| FIRST_ID + u32::from(it)).collect() } else { Vec::new() },
                     clone: None,
+                    purged: GtidSet::default(),
+                    awaits: None,
+                    acknowledges: ordinal != 0,
                     waiting_commits: 0,
                 };
                 Instance { ordinal: Ordinal::new(ordinal), ready: true, leaving: false, known: Some(known) }
@@ -74,6 +92,7 @@ impl Harbour {
             upstream: self.upstream,
             restoring: self.restoring,
             primary: Ordinal::new(0),
+            primary_server: Some(server(0)),
             primary_host: PRIMARY_HOST,
             first_server_id: FIRST_ID,
             instances: &self.instances,
@@ -108,7 +127,7 @@ fn a_whole_cluster_is_healthy(#[case] size: u16) {
 #[case::the_primary_is_not_ready(|it: Harbour| it.with(|it| it.instances[0].ready = false), State::Incomplete)]
 #[case::nobody_is_registered(|it: Harbour| it.with(|it| it.known(0).followers.clear()), State::Incomplete)]
 #[case::the_primary_is_silent(|it: Harbour| it.silent(&[0]), State::Failed)]
-#[case::the_primary_lost_its_data(|it: Harbour| it.with(|it| it.known(0).executed = set("")), State::Failed)]
+#[case::the_primary_lost_its_data(|it: Harbour| it.with(|it| (it.known(0).server, it.known(0).executed) = (server(7), set(""))), State::Failed)]
 #[case::the_primary_and_a_replica_are_silent(|it: Harbour| it.silent(&[0, 1]), State::Lost)]
 #[case::nobody_says_anything(|it: Harbour| it.silent(&[0, 1, 2]), State::Lost)]
 #[case::a_lost_primary_and_a_replica_that_was_errant(|it: Harbour| it.silent(&[0]).with(|it| it.errant.extend([Ordinal::new(1)])), State::Lost)]

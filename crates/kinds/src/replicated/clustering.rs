@@ -45,7 +45,8 @@ impl Planner<'_, '_> {
             let act = Act::Label {
                 object: self.object(ObjectKind::Pod, &pod.meta.name),
                 over: pod.meta.as_judged(),
-                labels: BTreeMap::from([(labels::RSS_ACTIVE_MEMBER.to_owned(), value)]),
+                labels: BTreeMap::from([(labels::RSS_ACTIVE_MEMBER.to_owned(), Some(value))]),
+                granted: Vec::new(),
             };
             self.step(act, if serves { "the member serves" } else { "the member does not serve" });
         }

@@ -19,6 +19,8 @@ const PRIMARY: i32 = 8;
 const STRANDED: i32 = 9;
 /// The exit code of a member that is on its way: starting, joining.
 const STARTING: i32 = 190;
+/// Other words for the same answer are told when they came so often in a row.
+const CONVINCING: u32 = 3;
 
 /// What a member was seen to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,14 +70,46 @@ pub enum Answer<T> {
     Known(T),
 }
 
+/// What can be the same although it is told in other words.
+trait Alike: PartialEq {
+    /// Whether the two differ in words at most.
+    fn is_like(&self, other: &Self) -> bool {
+        self == other
+    }
+}
+
+impl Alike for Position {}
+
+impl Alike for Role {
+    fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Failed { code, .. }, Self::Failed { code: other, .. }) => code == other,
+            _ => self == other,
+        }
+    }
+}
+
+impl<T: Alike> Alike for Answer<T> {
+    fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Unknown { .. }, Self::Unknown { .. }) => true,
+            (Self::Known(known), Self::Known(other)) => known.is_like(other),
+            _ => false,
+        }
+    }
+}
+
 /// An answer and when it was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dated<T> {
-    /// The answer.
+    /// The answer. It goes into status, which must not change by itself; so it keeps its words while others come for the same now
+    /// and then: one timeout among many refusals, a hook that prints the time.
     pub answer: Answer<T>,
+    /// The other words that came last, and how often in a row.
+    reworded: Option<(Answer<T>, u32)>,
     /// When.
     pub at: Timestamp,
-    /// Since when it was always the same.
+    /// Since when it was always the same, whatever its words.
     pub since: Timestamp,
     /// How often in a row it was unknown.
     pub misses: u32,
@@ -188,7 +222,7 @@ impl Facts {
             Of::Question(About::Status) => {
                 let role = dated(role(end), now, member.role.as_ref());
                 // What a member holds was true of it as it was then: one that ran since may hold more.
-                if member.role.as_ref().map(|before| &before.answer) != Some(&role.answer) {
+                if !member.role.as_ref().is_some_and(|before| before.answer.is_like(&role.answer)) {
                     member.turn += 1;
                     member.position = None;
                 }
@@ -212,13 +246,20 @@ impl Facts {
     }
 }
 
-fn dated<T: PartialEq>(answer: Answer<T>, at: Timestamp, before: Option<&Dated<T>>) -> Dated<T> {
-    let since = before.filter(|before| before.answer == answer).map_or(at, |before| before.since);
-    let misses = match answer {
+fn dated<T: Alike + Clone>(heard: Answer<T>, at: Timestamp, before: Option<&Dated<T>>) -> Dated<T> {
+    let misses = match heard {
         Answer::Known(_) => 0,
         Answer::Unknown { .. } => before.map_or(0, |before| before.misses) + 1,
     };
-    Dated { answer, at, since, misses }
+    let Some(before) = before.filter(|before| before.answer.is_like(&heard)) else {
+        return Dated { answer: heard, reworded: None, at, since: at, misses };
+    };
+    let since = before.since;
+    let repeated = before.reworded.as_ref().filter(|(words, _)| *words == heard).map_or(0, |(_, times)| *times);
+    if before.answer == heard || repeated + 1 >= CONVINCING {
+        return Dated { answer: heard, reworded: None, at, since, misses };
+    }
+    Dated { answer: before.answer.clone(), reworded: Some((heard, repeated + 1)), at, since, misses }
 }
 
 fn unknown<T>(end: ExecEnd) -> Answer<T> {

@@ -90,3 +90,61 @@ fn a_deed_makes_what_was_known_unknown_and_failures_count() {
     facts.learn(Fact { exec: exec("u", "c"), of: Of::Deed(Deed::Primary), end: exited(0, "") }, now);
     assert_eq!(facts.of(Ordinal::new(1), &pod("u", "c")).unwrap().failure, None);
 }
+
+/// What is told of a member after it was asked once a second and this came each time.
+fn told(ends: &[ExecEnd]) -> MemberFacts {
+    let mut facts = Facts::default();
+    for (second, end) in (0..).zip(ends) {
+        let turn = facts.of(Ordinal::new(1), &pod("u", "c")).map_or(0, |member| member.turn);
+        let asked = Exec { turn, ..exec("u", "c") };
+        let fact = Fact { exec: asked, of: Of::Question(About::Status), end: end.clone() };
+        facts.learn(fact, Timestamp::from_second(second).unwrap());
+    }
+    facts.of(Ordinal::new(1), &pod("u", "c")).unwrap().clone()
+}
+
+fn unheard(why: &str) -> ExecEnd {
+    ExecEnd::Unknown { why: why.into() }
+}
+
+fn complained(code: i32, errors: &str) -> ExecEnd {
+    ExecEnd::Exited { code, output: String::new(), errors: errors.into() }
+}
+
+#[rstest]
+#[case::timeout_among_refusals(&[unheard("refused"), unheard("timeout"), unheard("refused")])]
+#[case::two_timeouts(&[unheard("refused"), unheard("timeout"), unheard("timeout"), unheard("refused"), unheard("timeout")])]
+#[case::a_port_in_the_words(&[unheard("refused"), unheard("port 1"), unheard("port 2"), unheard("port 3"), unheard("port 4")])]
+fn why_a_member_is_unknown_keeps_its_words_while_others_come_now_and_then(#[case] ends: &[ExecEnd]) {
+    let member = told(ends);
+    let role = member.role.unwrap();
+    assert_eq!(role.answer, Answer::Unknown { why: "refused".into() });
+    assert_eq!((usize::try_from(role.misses).unwrap(), role.since), (ends.len(), Timestamp::UNIX_EPOCH));
+    assert_eq!(member.turn, told(&ends[..1]).turn, "nothing happened to the member");
+}
+
+#[test]
+fn words_that_stay_are_told() {
+    let member = told(&[unheard("starting"), unheard("no such hook"), unheard("no such hook"), unheard("no such hook")]);
+    assert_eq!(member.role.unwrap().answer, Answer::Unknown { why: "no such hook".into() });
+}
+
+#[test]
+fn a_member_that_fails_with_the_time_in_its_words_has_failed_all_along() {
+    let role = told(&[complained(1, "12:00:00 no"), complained(1, "12:00:01 no"), complained(1, "12:00:02 no")]).role.unwrap();
+    assert_eq!(role.answer, Answer::Known(Role::Failed { code: 1, said: "12:00:00 no".into() }));
+    assert_eq!(role.since, Timestamp::UNIX_EPOCH);
+}
+
+#[test]
+fn another_answer_is_told_at_once() {
+    let one_second = Timestamp::from_second(1).unwrap();
+    for (end, answer) in [
+        (exited(8, ""), Answer::Known(Role::Primary)),
+        (complained(2, "no"), Answer::Known(Role::Failed { code: 2, said: "no".into() })),
+        (unheard("refused"), Answer::Unknown { why: "refused".into() }),
+    ] {
+        let role = told(&[complained(1, "no"), end]).role.unwrap();
+        assert_eq!((role.answer, role.since), (answer, one_second));
+    }
+}

@@ -10,7 +10,7 @@ use windlass_api::ReplicatedStatefulSet;
 use windlass_api::logbook::LogbookSpec;
 use windlass_api::replicated::{Command, Commands, PodPolicy, ReplicatedStatefulSetSpec};
 use windlass_core::gate::{Door, Gate};
-use windlass_core::kind::{Observed, Report};
+use windlass_core::kind::{Observed, Options, Report};
 use windlass_core::labels;
 use windlass_core::likeness::Answered;
 use windlass_core::memory::Memory;
@@ -141,6 +141,8 @@ pub(super) fn pod(ordinal: u16) -> PodView {
         phase: "Running".into(),
         ready: false,
         process: Some(format!("containerd://{ordinal}-a")),
+        address: None,
+        ..PodView::default()
     }
 }
 
@@ -230,6 +232,8 @@ impl Fixture {
         Observed {
             resource: &self.resource,
             children: &self.children,
+            settings: &(),
+            options: &Options::None,
             facts: &self.facts,
             memory: &self.memory,
             answered: &self.answered,

@@ -52,6 +52,8 @@ impl Kind for Replicated {
     type Probe = Question;
     type Fact = Fact;
     type Facts = Facts;
+    type Told = ();
+    type Settings = ();
 
     const NAME: &'static str = "rss";
     const INTENTS: &'static [&'static str] = &["Seed", "Promote"];
@@ -112,7 +114,7 @@ impl Kind for Replicated {
         status::status(observed, report)
     }
 
-    fn figures(status: &ReplicatedStatefulSetStatus) -> Figures {
+    fn figures(_observed: &Observed<'_, Self>, _report: &Report<'_, HookRun>, status: &ReplicatedStatefulSetStatus) -> Figures {
         status::figures(status)
     }
 

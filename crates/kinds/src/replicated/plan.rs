@@ -7,13 +7,12 @@ use std::num::NonZeroU16;
 
 use windlass_core::conditions::Reason;
 use windlass_core::kind::Observed;
-use windlass_core::likeness::already_so;
 use windlass_core::memory::ways_out;
 use windlass_core::ordinals::{Layout, Ordinal};
 use windlass_core::plan::{Plan, Waiting};
 use windlass_core::scale::{self, Drain, Guard, Limits, Scale, View};
-use windlass_core::step::{Act, Manifest, ObjectKind, ObjectRef, Step};
-use windlass_core::views::{Children, ObjectView, PodView};
+use windlass_core::step::{Act, ObjectKind, ObjectRef, Step};
+use windlass_core::views::{Children, PodView};
 
 use super::Replicated;
 use super::build::{self, Objects};
@@ -125,31 +124,7 @@ impl Planner<'_, '_> {
         let size = if self.members.set.is_none() && self.cluster.replicas == 0 { 0 } else { size };
         let Objects { applied, removals } = build(self.cluster, size, self.observed.children);
         self.plan.steps.extend(removals);
-        for mut manifest in applied {
-            let live = self.live(&manifest);
-            let answered = self.observed.answered.get(&manifest.object);
-            let why = match live {
-                None => "it does not exist",
-                Some(live) if already_so(&manifest, live, answered) => continue,
-                Some(live) => {
-                    manifest.over = Some(live.meta.as_judged());
-                    "it differs from what the spec asks for"
-                }
-            };
-            self.step(Act::Apply(Box::new(manifest)), why);
-        }
-    }
-
-    fn live(&self, manifest: &Manifest) -> Option<&ObjectView> {
-        let children = self.observed.children;
-        let name = &manifest.object.name;
-        match manifest.object.kind {
-            ObjectKind::Service => children.services.get(name),
-            ObjectKind::PodDisruptionBudget => children.disruption_budgets.get(name),
-            ObjectKind::StatefulSet => children.stateful_sets.get(name).map(|set| &set.object),
-            ObjectKind::ControllerRevision => children.templates.get(name),
-            ObjectKind::Pod | ObjectKind::PersistentVolumeClaim => None,
-        }
+        self.plan.apply(applied, self.observed.children, self.observed.answered);
     }
 
     fn size(&mut self, proven: bool) -> Scale {

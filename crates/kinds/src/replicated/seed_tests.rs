@@ -62,7 +62,7 @@ fn volume_lost(held: &str) -> Fixture {
     fixture.resource.spec.pod.volume_claim_templates = Some(vec![claim_template()]);
     for (ordinal, uid) in [(0, "a"), (1, "b"), (2, "new")] {
         let meta = Meta { uid: uid.into(), ..Meta::default() };
-        fixture.children.claims.insert(format!("data-{SET}-{ordinal}"), ClaimView { meta });
+        fixture.children.claims.insert(format!("data-{SET}-{ordinal}"), ClaimView { meta, ..ClaimView::default() });
     }
     fixture.logbook(|logbook| {
         logbook.volumes = [("rss-orders-0", "a"), ("rss-orders-1", "b"), ("rss-orders-2", "old")]

@@ -218,7 +218,7 @@ pub(super) fn figures(status: &ReplicatedStatefulSetStatus) -> Figures {
         Phase::Recovering => "Recovering",
         Phase::Failed => "Failed",
     });
-    Figures { phase, members: members.map(|(state, names)| (state, names.len())).to_vec() }
+    Figures { phase, members: members.map(|(state, names)| (state, names.len())).to_vec(), own: Vec::new() }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ fn on_volumes() -> Fixture {
 
 fn claim(fixture: &mut Fixture, ordinal: u16, uid: &str) {
     let meta = Meta { uid: uid.to_owned(), ..Meta::default() };
-    fixture.children.claims.insert(format!("data-{SET}-{ordinal}"), ClaimView { meta });
+    fixture.children.claims.insert(format!("data-{SET}-{ordinal}"), ClaimView { meta, ..ClaimView::default() });
 }
 
 fn remembered(fixture: &Fixture) -> LogbookSpec {

@@ -3,13 +3,17 @@
 mod look;
 mod pause;
 mod printer;
+mod restart;
 mod scale;
 mod status;
+mod switchover;
 
 use std::io;
 
 use clap::CommandFactory as _;
 use clap_complete::Shell as ScriptShell;
+use windlass_core::conditions::Common;
+use windlass_core::lane::Lane;
 
 use crate::arguments::{Arguments, Completion, OutputForm, Shell, Verb};
 use crate::cluster::Cluster;
@@ -28,22 +32,49 @@ pub(crate) async fn run(arguments: Arguments, output: &Output) -> Result<(), Err
         Verb::Pause(options) => pause::pause(global, &options, output).await,
         Verb::Resume(options) => pause::resume(global, &options, output).await,
         Verb::Scale(options) => scale::scale(global, &options, output).await,
+        Verb::Restart(options) => restart::restart(global, &options, output).await,
+        Verb::Switchover(options) => switchover::switchover(global, &options, output).await,
         Verb::Owner(options) => look::owner(global, &options, output).await,
-        Verb::Completion(options) => completion(&options),
-        Verb::Complete(options) => complete::answer(&options.words).await,
+        Verb::Completion(options) => completion(&options, Arguments::command(), WINDLASS_COMPLETION_SCRIPT),
+        Verb::Complete(options) => complete::answer(&Arguments::command(), &options.words, None).await,
     }
 }
 
-fn completion(options: &Completion) -> Result<(), Error> {
+/// Prints a script that completes a program's words in a shell.
+pub(crate) fn completion(options: &Completion, mut program: clap::Command, of_kubectl: &str) -> Result<(), Error> {
     let shell = match options.shell {
         Shell::Bash => ScriptShell::Bash,
         Shell::Zsh => ScriptShell::Zsh,
         Shell::Fish => ScriptShell::Fish,
-        Shell::Kubectl => return write_out(WINDLASS_COMPLETION_SCRIPT),
+        Shell::Kubectl => return write_out(of_kubectl),
     };
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "kubectl-windlass", &mut script);
+    let name = program.get_name().to_owned();
+    clap_complete::generate(shell, &mut program, name, &mut script);
     io::Write::write_all(&mut io::stdout(), &script).map_err(Error::Print)
+}
+
+/// Why nothing will happen, if a pause of one of these lanes is in the way.
+fn held_by(cluster: &Cluster, lanes: &[Lane]) -> Option<String> {
+    let closed: Vec<String> = lanes.iter().filter(|lane| cluster.is_pause_requested(**lane)).map(ToString::to_string).collect();
+    let command = format!("kubectl windlass resume {} -n {}", cluster.handle(), cluster.namespace());
+    (!closed.is_empty()).then(|| format!("held by a pause of {}: nothing happens before `{command}`", closed.join(" and ")))
+}
+
+/// What keeps a cluster from being as it was asked to be, a line each.
+fn awaited(cluster: &Cluster) -> Vec<String> {
+    let mut details = Vec::new();
+    if let Some(stalled) = cluster.common(Common::Stalled).filter(|stalled| stalled.status == "True") {
+        details.push(format!("stalled ({}): {}", stalled.reason, stalled.message));
+    }
+    details.extend(cluster.work().into_iter().map(|work| match work.percent {
+        Some(percent) => format!("{} ({percent} %)", work.what),
+        None => work.what,
+    }));
+    if details.is_empty() {
+        details.push(cluster.readiness().message);
+    }
+    details
 }
 
 /// Tells of a cluster at the end of a change: a sentence for people, all of it for programs.

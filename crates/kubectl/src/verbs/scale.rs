@@ -12,8 +12,8 @@ use crate::output::Output;
 use crate::render::paint::Tone;
 use crate::wait::{self, Verdict};
 
-use super::conclude;
 use super::pause::unawaited;
+use super::{awaited, conclude, held_by};
 
 /// Asks for another size, and waits until the cluster has it.
 pub(super) async fn scale(global: &Global, options: &Scale, output: &Output) -> Result<(), Error> {
@@ -27,7 +27,7 @@ pub(super) async fn scale(global: &Global, options: &Scale, output: &Output) -> 
     let handle = target.handle();
     let (form, replicas) = (options.change.form.output, options.replicas);
     let cluster = session.get(&target).await?;
-    let held = held_by(&cluster);
+    let held = held_by(&cluster, &LANES);
     if let Some(suffix) = unawaited(options.change.dry_run, options.change.no_wait) {
         if let Some(held) = &held {
             output.remark(Tone::Warn, held);
@@ -46,13 +46,6 @@ pub(super) async fn scale(global: &Global, options: &Scale, output: &Output) -> 
     conclude(output, form, &cluster, &sentence)
 }
 
-/// Why nothing will happen, if a pause is in the way.
-fn held_by(cluster: &Cluster) -> Option<String> {
-    let closed: Vec<String> = LANES.iter().filter(|lane| cluster.is_pause_requested(**lane)).map(ToString::to_string).collect();
-    let command = format!("kubectl windlass resume {} -n {}", cluster.handle(), cluster.namespace());
-    (!closed.is_empty()).then(|| format!("held by a pause of {}: nothing happens before `{command}`", closed.join(" and ")))
-}
-
 /// Whether the cluster has this size, and nothing is left to do.
 fn judge(cluster: &Cluster, replicas: u16) -> Verdict {
     let members = cluster.members();
@@ -60,7 +53,7 @@ fn judge(cluster: &Cluster, replicas: u16) -> Verdict {
         let why = format!("somebody else asked {} for {} members meanwhile", cluster.handle(), members.wanted);
         return Verdict::Never(why);
     }
-    if let Some(held) = held_by(cluster) {
+    if let Some(held) = held_by(cluster, &LANES) {
         return Verdict::Never(held);
     }
     let told = |type_| cluster.common(type_).filter(|told| cluster.is_current(told));
@@ -71,19 +64,8 @@ fn judge(cluster: &Cluster, replicas: u16) -> Verdict {
     if stopped || complete {
         return Verdict::Met;
     }
-    let mut details = Vec::new();
-    if let Some(stalled) = cluster.common(Common::Stalled).filter(|stalled| stalled.status == "True") {
-        details.push(format!("stalled ({}): {}", stalled.reason, stalled.message));
-    }
-    details.extend(cluster.work().into_iter().map(|work| match work.percent {
-        Some(percent) => format!("{} ({percent} %)", work.what),
-        None => work.what,
-    }));
-    if details.is_empty() {
-        details.push(cluster.readiness().message);
-    }
     let what = format!("waiting until {} has settled at {replicas}", cluster.handle());
-    Verdict::NotYet(Waiting { what, members: Some((members.ready, members.wanted)), details })
+    Verdict::NotYet(Waiting { what, members: Some((members.ready, members.wanted)), details: awaited(cluster) })
 }
 
 #[cfg(test)]

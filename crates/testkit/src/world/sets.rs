@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::pods::{REVISION, build_claims, build_pod, build_revision, revision_name};
+use super::pods::{REVISION, build_claims, build_pod, build_revision, owner_of, revision_name};
 use crate::{
     delete::DeleteOptions,
     object::{is_deleting, meta, text},
@@ -36,6 +36,7 @@ pub(super) fn run(state: &mut State) {
 }
 
 fn look(state: &mut State, set: Arc<Value>) -> Sight {
+    adopt_orphans(state, &set);
     let update = revision_name(&set);
     ensure_revision(state, &set, &update);
     let known = text(&set, &["status", "currentRevision"]);
@@ -67,6 +68,22 @@ fn pods_of(state: &State, set: &Value) -> Vec<(u64, Arc<Value>)> {
         .collect();
     pods.sort_by_key(|(ordinal, _)| *ordinal);
     pods
+}
+
+/// Pods that match, are named as members, and belong to nobody become the set's.
+fn adopt_orphans(state: &mut State, set: &Value) {
+    let wanted = set["spec"]["selector"]["matchLabels"].as_object();
+    let prefix = format!("{}-", meta(set, "name"));
+    for pod in state.world_objects("pods") {
+        let labels = &pod["metadata"]["labels"];
+        let matches = wanted.is_some_and(|wanted| wanted.iter().all(|(key, value)| labels.get(key) == Some(value)));
+        let is_member = meta(&pod, "name").strip_prefix(&prefix).is_some_and(|number| number.parse::<u64>().is_ok());
+        let owners = pod["metadata"]["ownerReferences"].as_array();
+        let is_free = !owners.into_iter().flatten().any(|owner| owner["controller"] == true);
+        if matches && is_member && is_free && !is_deleting(&pod) && meta(&pod, "namespace") == meta(set, "namespace") {
+            state.world_edit("pods", &pod, "", |pod| pod["metadata"]["ownerReferences"] = owner_of(set));
+        }
+    }
 }
 
 fn ensure_revision(state: &mut State, set: &Value, name: &str) {

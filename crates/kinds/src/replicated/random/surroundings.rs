@@ -8,7 +8,7 @@ use kube::core::DeserializeGuard;
 use serde_json::{Value, json};
 use windlass_api::logbook::LogbookSpec;
 use windlass_api::{Logbook, ReplicatedStatefulSet};
-use windlass_core::kind::Observed;
+use windlass_core::kind::{Observed, Options};
 use windlass_core::labels;
 use windlass_core::memory::{Found, Memory};
 use windlass_core::names::ReplicatedNames;
@@ -100,7 +100,7 @@ impl Surroundings {
         }
         for _ in 0..dice.below(3) {
             let name = format!("data-{set}-{}", dice.below(9));
-            self.children.claims.insert(name.clone(), ClaimView { meta: meta(dice, &name) });
+            self.children.claims.insert(name.clone(), ClaimView { meta: meta(dice, &name), ..ClaimView::default() });
         }
     }
 
@@ -140,7 +140,7 @@ impl Surroundings {
         let name = if dice.chance(97) { ordinal.pod_name(set) } else { format!("{set}-{}", text(dice)) };
         let phase = dice.pick(&["Running", "Pending", "Failed", "Succeeded", "Unknown", ""]).to_owned();
         let process = dice.chance(80).then(|| format!("containerd://{ordinal}"));
-        let mut view = PodView { meta: meta(dice, &name), phase, ready: dice.chance(50), process };
+        let mut view = PodView { meta: meta(dice, &name), phase, ready: dice.chance(50), process, ..PodView::default() };
         view.meta.labels.insert(REVISION_LABEL.into(), dice.pick(&["r1", "r2", ""]).to_owned());
         if dice.chance(50) {
             view.meta.labels.insert(labels::RSS_ACTIVE_MEMBER.into(), dice.pick(&["true", "false", "?"]).to_owned());
@@ -179,6 +179,8 @@ impl Surroundings {
         Observed {
             resource,
             children: &self.children,
+            settings: &(),
+            options: &Options::None,
             facts: &self.facts,
             memory,
             answered: &NOTHING_ANSWERED,

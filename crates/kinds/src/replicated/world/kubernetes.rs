@@ -114,7 +114,7 @@ impl World {
     pub(super) fn claim(&mut self, ordinal: u16) {
         let uid = super::claim_uid(ordinal, self.losses.get(&ordinal).copied().unwrap_or(0));
         let meta = Meta { uid, ..Meta::default() };
-        self.children.claims.entry(claim_name(ordinal)).or_insert(ClaimView { meta });
+        self.children.claims.entry(claim_name(ordinal)).or_insert(ClaimView { meta, ..ClaimView::default() });
     }
 
     /// Somebody deletes a member's pod and its volume, or the disk breaks.
@@ -141,7 +141,7 @@ impl World {
             labels,
             ..before.meta
         };
-        self.children.pods.insert(meta.name.clone(), PodView { meta, phase: "Pending".into(), ready: false, process: None });
+        self.children.pods.insert(meta.name.clone(), PodView { meta, phase: "Pending".into(), ..PodView::default() });
         let slow = !self.calm && self.dice.chance(10);
         let wait = if slow { 40 } else { self.seconds(1, 4) };
         self.after(wait, Event::ContainerStarts { ordinal, uid: format!("pod-{id}") });

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use windlass_core::bookkeeping;
 use windlass_core::claim::Identity;
 use windlass_core::gate::{Door, Gate};
-use windlass_core::kind::{Kind as _, Observed, Report};
+use windlass_core::kind::{Kind as _, Observed, Options, Report};
 use windlass_core::lane::Lane;
 use windlass_core::memory::{Found, Memory, reprove};
 use windlass_core::plan::Plan;
@@ -42,6 +42,8 @@ impl World {
         let observed = Observed {
             resource: &self.resource,
             children: &self.children,
+            settings: &(),
+            options: &Options::None,
             facts: &self.facts,
             memory: &memory,
             answered: &BTreeMap::new(),
@@ -120,11 +122,11 @@ impl World {
                     self.resize(*to);
                 }
             }
-            Act::Label { object, over, labels } => {
+            Act::Label { object, over, labels, .. } => {
                 let version = self.fresh().to_string();
                 let pod = self.children.pods.get_mut(&object.name).filter(|pod| pod.meta.uid == over.uid);
                 if let Some(pod) = pod {
-                    pod.meta.labels.extend(labels.clone());
+                    pod.meta.labels.extend(labels.iter().filter_map(|(key, value)| Some((key.clone(), value.clone()?))));
                     pod.meta.resource_version = version;
                 }
             }
@@ -133,6 +135,7 @@ impl World {
                     pod.meta.annotations.extend(annotations.clone());
                 }
             }
+            Act::DeleteAlone { .. } | Act::Grow { .. } | Act::TakeOver { .. } => panic!("{step} is not for this kind"),
             Act::Member(run) => self.start(run.clone()),
         }
     }

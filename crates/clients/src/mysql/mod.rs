@@ -1,0 +1,210 @@
+//! Asks MySQL servers what they have, and does to them what was decided.
+//!
+//! Each look and each task goes to the administrative port of one server. Three ends of a task are told apart: the server said how it
+//! ended, nobody knows, and it still runs. A task that we stop waiting for goes on in the server, and its connection is kept, so that
+//! its end is heard of. Nothing here decides whether a task is right. It refuses only what would throw data away or let two histories
+//! begin on a server, and then the server has not been touched.
+
+mod connections;
+mod dialect;
+mod kept;
+mod passwords;
+mod rows;
+mod session;
+mod surplus;
+mod tasks;
+mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, Client};
+use tokio::sync::Semaphore;
+use windlass_core::gate::Permit;
+use windlass_core::lane::Clustering;
+use windlass_kinds::mysql::MySql;
+use windlass_kinds::mysql::deeds::{Deed, Place, Probe, Task};
+use windlass_kinds::mysql::facts::{End, Fact, News, Silence};
+use windlass_kinds::mysql::instance::Known;
+
+use crate::members::{Acted, Members};
+use kept::Kept;
+use passwords::{Passwords, Vault};
+use session::{Failure, Session, Shut};
+
+/// The administrative port of each server.
+const ADMIN_PORT: u16 = 33062;
+/// How long a look may take.
+const LOOK: Duration = Duration::from_secs(3);
+/// How long a task is waited for, besides what it says itself.
+const TASK: Duration = Duration::from_secs(10);
+/// How long one request to the API server may take.
+const CALL: Duration = Duration::from_secs(3);
+/// How many looks and tasks are under way at once, over all clusters.
+const AT_ONCE: usize = 256;
+
+/// Reaches servers.
+#[derive(Clone)]
+pub struct Servers {
+    client: Client,
+    vault: Arc<Vault>,
+    kept: Arc<Kept<Session>>,
+    turns: Arc<Semaphore>,
+    port: Arc<dyn Fn(&str) -> u16 + Send + Sync>,
+}
+
+impl Members<MySql> for Servers {
+    async fn probe(&self, probe: Probe) -> Fact {
+        match probe {
+            Probe::Look(place) => self.look(&place).await,
+            Probe::Watch(place) => self.watch(&place).await,
+        }
+    }
+
+    async fn act(&self, _permit: &Permit<Clustering>, action: Deed) -> Acted<MySql> {
+        let (fact, rest) = self.carry_out(action).await;
+        Acted { fact, rest }
+    }
+}
+
+impl Servers {
+    /// With this client, which reads the Secrets with the passwords.
+    pub fn new(client: Client) -> Self {
+        Self::with_ports(client, |_| ADMIN_PORT)
+    }
+
+    /// For tests: servers on one machine have a port each, by their address.
+    #[doc(hidden)]
+    pub fn with_ports(client: Client, port: impl Fn(&str) -> u16 + Send + Sync + 'static) -> Self {
+        Self {
+            vault: Arc::new(Vault::new(client.clone())),
+            kept: Arc::new(Kept::new()),
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            port: Arc::new(port),
+            client,
+        }
+    }
+
+    /// Asks a server everything that decisions rest on.
+    pub async fn look(&self, place: &Place) -> Fact {
+        let news = match self.turns.acquire().await {
+            Err(_) => News::Silent { how: Silence::Refused, why: "the operator is stopping".to_owned() },
+            Ok(_turn) => match tokio::time::timeout(LOOK, self.ask(place)).await {
+                Ok(Ok(known)) => News::Seen(Box::new(known)),
+                Ok(Err(failure)) => News::Silent { how: failure.silence(), why: failure.to_string() },
+                // The connection is gone with it: an answer that comes late would be taken for that to the next question.
+                Err(_) => News::Silent {
+                    how: watch::knock(&place.address, (self.port)(&place.address)).await,
+                    why: format!(
+                        "the server of pod {:?} did not tell its state within {} s: it hangs, or its node or the network does",
+                        place.pod,
+                        LOOK.as_secs()
+                    ),
+                },
+            },
+        };
+        Fact { place: place.clone(), news }
+    }
+
+    async fn ask(&self, place: &Place) -> Result<Known, Failure> {
+        let kept = match self.kept.take(place) {
+            // One that was closed while nobody used it says nothing about the server.
+            Some(mut session) => session.look().await.ok().map(|answers| (answers, session)),
+            None => None,
+        };
+        let (answers, session) = if let Some(kept) = kept {
+            kept
+        } else {
+            let (mut session, _) = self.log_in(place).await?;
+            (session.look().await?, session)
+        };
+        self.kept.keep(place, session);
+        let strange =
+            |why| Failure::Untried(format!("what the server of pod {:?} said cannot be understood: {why}", place.pod));
+        answers.known().map_err(strange)
+    }
+
+    /// Does something to a server. Besides what came of it, there comes back the wait for the end of a task that still runs.
+    pub async fn carry_out(&self, deed: Deed) -> (Fact, Option<BoxFuture<'static, Fact>>) {
+        let Deed { place, task } = deed;
+        let ended = |place, task, end| Fact { place, news: News::Ended { task, end } };
+        let Ok(_turn) = self.turns.acquire().await else {
+            let why = "the operator is stopping".to_owned();
+            return (ended(place, task, End::Failed { why }), None);
+        };
+        if let Err(why) = self.same_process(&place).await {
+            return (ended(place, task, End::Failed { why }), None);
+        }
+        let limit = limit(&task);
+        let (servers, there, what) = (self.clone(), place.clone(), task.clone());
+        let mut end = async move {
+            match tasks::run(&servers, &there, &what).await {
+                Ok(()) => End::Done,
+                Err(failure) => failure.into_end(),
+            }
+        }
+        .boxed();
+        if let Ok(end) = tokio::time::timeout(limit, &mut end).await {
+            return (ended(place, task, end), None);
+        }
+        let fact = ended(place.clone(), task.clone(), End::StillRunning);
+        (fact, Some(end.map(move |end| ended(place, task, end)).boxed()))
+    }
+
+    /// Opens a connection, and reads the passwords again when the server does not take the one that we remember.
+    async fn log_in(&self, place: &Place) -> Result<(Session, Arc<Passwords>), Failure> {
+        let port = (self.port)(&place.address);
+        let remembered = self.vault.of(place).await.map_err(Failure::Untried)?;
+        match Session::open(place, port, &remembered.admin).await {
+            Ok(session) => Ok((session, remembered)),
+            Err(Shut::Refused(why)) => {
+                let fresh = self.vault.read(place).await.map_err(Failure::Untried)?;
+                if fresh == remembered {
+                    return Err(Failure::Untried(why));
+                }
+                Ok((Session::open(place, port, &fresh.admin).await?, fresh))
+            }
+            Err(shut) => Err(shut.into()),
+        }
+    }
+
+    /// Whether the pod and its container are still those that a task was decided for. One that is about to go is: its server must be
+    /// closed before another one opens.
+    async fn same_process(&self, place: &Place) -> Result<(), String> {
+        let name = &place.pod;
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &place.namespace);
+        let pod = match tokio::time::timeout(CALL, pods.get(name)).await {
+            Ok(Ok(pod)) => pod,
+            Ok(Err(error)) => return Err(format!("pod {name:?} could not be read, so nothing was done to it: {error}")),
+            Err(_) => {
+                return Err(format!("pod {name:?} could not be read within {} s, so nothing was done to it", CALL.as_secs()));
+            }
+        };
+        let statuses = pod.status.and_then(|status| status.container_statuses).unwrap_or_default();
+        let runs = statuses.iter().any(|it| it.container_id.as_deref() == Some(place.process.as_str()));
+        if pod.metadata.uid.as_ref() == Some(&place.pod_uid) && runs {
+            Ok(())
+        } else {
+            Err(format!("pod {name:?} or its server was replaced since this was decided, so nothing was done to it"))
+        }
+    }
+}
+
+/// How long we wait for a task. It goes on after that.
+fn limit(task: &Task) -> Duration {
+    match task {
+        Task::CloseToWrites { patience } => TASK + *patience,
+        Task::CatchUp { within, .. } => TASK + *within,
+        Task::OpenToWrites
+        | Task::AwaitAcknowledgements { .. }
+        | Task::Follow { .. }
+        | Task::StopReceiving
+        | Task::Depose
+        | Task::Save { .. }
+        | Task::Replace { .. }
+        | Task::Clone { .. } => TASK,
+    }
+}

@@ -1,0 +1,83 @@
+//! What can befall an instance: its server is killed or stopped, or its packets are lost.
+
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::Mysql;
+
+impl Mysql {
+    /// The process of an instance's server, as the machine knows it.
+    pub async fn process(&self, ordinal: u16) -> Result<Pid> {
+        let pod = self.place.api::<Pod>().get(&self.pod(ordinal)).await?;
+        let statuses = pod.status.and_then(|status| status.container_statuses).unwrap_or_default();
+        let container = statuses.iter().find(|it| it.name == "mysqld").context("there is no container mysqld")?;
+        let id = container.container_id.as_deref().and_then(|id| id.rsplit('/').next()).context("it does not run")?;
+        let runs = |pid: &i32| {
+            let group = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            group.contains(id) && name.trim() == "mysqld"
+        };
+        let all = std::fs::read_dir("/proc")?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let pid = all.filter(runs).min().with_context(|| format!("no process of container {id}"))?;
+        Pid::from_raw(pid).context("no such process")
+    }
+
+    /// Sends a signal to an instance's server.
+    pub async fn signal(&self, ordinal: u16, signal: Signal) -> Result<Pid> {
+        let pid = self.process(ordinal).await?;
+        kill_process(pid, signal)?;
+        Ok(pid)
+    }
+
+    /// The address of an instance's pod.
+    pub async fn address(&self, ordinal: u16) -> Result<String> {
+        let pod = self.place.api::<Pod>().get(&self.pod(ordinal)).await?;
+        pod.status.and_then(|status| status.pod_ip).context("the pod has no address")
+    }
+
+    /// Loses packets from and to an address: all of them, or some of them by chance. It ends with the guard.
+    pub fn lose_packets(&self, address: &str, probability: Option<f64>) -> Result<Loss> {
+        let mut loss =
+            Loss { network: format!("--net={}", self.place.stage().lab().network_namespace().display()), rules: Vec::new() };
+        for way in ["--source", "--destination"] {
+            let mut rule = vec![way.to_owned(), address.to_owned()];
+            if let Some(probability) = probability {
+                let some = ["--match", "statistic", "--mode", "random", "--probability"].map(str::to_owned);
+                rule.extend(some.into_iter().chain([format!("{probability:.3}")]));
+            }
+            rule.extend(["--jump", "DROP"].map(str::to_owned));
+            loss.change("--insert", &rule)?;
+            loss.rules.push(rule);
+        }
+        Ok(loss)
+    }
+}
+
+/// Packets that are lost for as long as this lives.
+pub struct Loss {
+    network: String,
+    rules: Vec<Vec<String>>,
+}
+
+impl Loss {
+    fn change(&self, how: &str, rule: &[String]) -> Result<()> {
+        let mut command = Command::new("nsenter");
+        command.args([self.network.as_str(), "iptables", "--wait", how, "FORWARD"]).args(rule);
+        let ran = command.output().context("iptables cannot be run")?;
+        ensure!(ran.status.success(), "iptables {how} {rule:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        Ok(())
+    }
+}
+
+impl Drop for Loss {
+    fn drop(&mut self) {
+        for rule in &self.rules {
+            if let Err(error) = self.change("--delete", rule) {
+                println!("packets are still lost: {error:#}");
+            }
+        }
+    }
+}

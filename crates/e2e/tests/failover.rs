@@ -1,0 +1,146 @@
+//! Failovers of the MySQL example under a client that writes: nothing that it was told of is lost, whatever befalls the primary.
+//!
+//! WINDLASS_ROUNDS says how often each fault is tried, and WINDLASS_MINUTES for how long the network is bad.
+
+#![cfg(feature = "lab")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::DeleteParams;
+use rustix::process::{Signal, kill_process};
+use windlass_e2e::mysql::Mysql;
+use windlass_e2e::mysql::load::{TABLE, Writer, changes};
+use windlass_e2e::{LONG, Stage, wait_for};
+
+/// What befalls the primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fault {
+    Killed,
+    Deleted,
+    Stopped,
+    CutOff,
+}
+
+const FAULTS: [Fault; 4] = [Fault::Killed, Fault::Deleted, Fault::Stopped, Fault::CutOff];
+
+fn number(variable: &str, otherwise: u64) -> Result<u64> {
+    std::env::var(variable).map_or(Ok(otherwise), |text| text.parse().with_context(|| format!("{variable}={text}")))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_befalls_the_primary_nothing_that_was_told_is_lost() -> Result<()> {
+    let stage = Stage::get().await?;
+    let rounds = number("WINDLASS_ROUNDS", 2)?;
+    stage
+        .with_namespace("failover", true, async |place| {
+            let mysql = place.mysql(|_| ()).await?;
+            let writer = Writer::start(&mysql).await?;
+            let mut took: BTreeMap<Fault, Vec<f64>> = BTreeMap::new();
+            let mut done = 0;
+            for fault in (0..rounds).flat_map(|_| FAULTS) {
+                let seconds = befall(&mysql, &writer, fault).await.with_context(|| format!("{fault:?}"))?;
+                took.entry(fault).or_default().push(seconds);
+                done += 1;
+            }
+            let rows = writer.stop()?;
+            let primary = mysql.primary().await?;
+            let kept = mysql.read_from(primary, &format!("SELECT id FROM {TABLE}")).await?;
+            let kept: BTreeSet<u64> = kept.lines().filter_map(|line| line.parse().ok()).collect();
+            let lost: Vec<u64> = rows.iter().map(|row| row.id).filter(|id| !kept.contains(id)).collect();
+            ensure!(lost.is_empty(), "{} of {} rows that the client was told of are lost: {lost:?}", lost.len(), rows.len());
+            ensure!(changes(&rows) <= done, "{} changes of the server in {done} failovers", changes(&rows));
+            for (fault, seconds) in &mut took {
+                seconds.sort_by(f64::total_cmp);
+                let at = |part: usize| seconds[(seconds.len() * part / 100).min(seconds.len() - 1)];
+                stage.say(&format!(
+                    "{fault:?}: first write after {:.2} s (p50), {:.2} s (p99), {} times",
+                    at(50),
+                    at(99),
+                    seconds.len()
+                ));
+            }
+            stage.say(&format!("{} rows told of in {done} failovers, none lost", rows.len()));
+            Ok(())
+        })
+        .await
+}
+
+/// Lets it happen, waits until another instance takes writes and all is well again, and tells how long the first write took.
+async fn befall(mysql: &Mysql, writer: &Writer, fault: Fault) -> Result<f64> {
+    writer.goes_on().await?;
+    let (before, server) = (mysql.primary().await?, last_server(writer)?);
+    let pid = mysql.process(before).await?;
+    let mut loss = None;
+    let began = Instant::now();
+    match fault {
+        Fault::Killed => kill_process(pid, Signal::KILL)?,
+        Fault::Deleted => {
+            let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+            mysql.place.api::<Pod>().delete(&mysql.pod(before), &at_once).await?;
+        }
+        Fault::Stopped => kill_process(pid, Signal::STOP)?,
+        Fault::CutOff => loss = Some(mysql.lose_packets(&mysql.address(before).await?, None)?),
+    }
+    let first = wait_for("another server takes writes", LONG, async || {
+        let first = writer.rows().into_iter().rfind(|row| row.began > began && row.server == server);
+        let taken = writer.rows().into_iter().find(|row| row.told > began && row.server != server);
+        taken.with_context(|| format!("not yet; the last of the former one: {first:?}"))
+    })
+    .await;
+    // Whatever came of it, it is put right.
+    if fault == Fault::Stopped {
+        kill_process(pid, Signal::CONT)?;
+    }
+    drop(loss);
+    let seconds = first?.told.duration_since(began).as_secs_f64();
+    let after = mysql.primary().await?;
+    ensure!(after != before, "instance {before} is still the primary");
+    mysql.wait_until_healthy().await?;
+    let whole = began.elapsed().as_secs_f64();
+    mysql.place.stage().say(&format!("{fault:?}: first write after {seconds:.2} s, Healthy after {whole:.1} s"));
+    Ok(seconds)
+}
+
+fn last_server(writer: &Writer) -> Result<String> {
+    writer.rows().last().map(|row| row.server.clone()).context("no row was written yet")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_network_is_no_reason_to_replace_the_primary() -> Result<()> {
+    let stage = Stage::get().await?;
+    let minutes = number("WINDLASS_MINUTES", 1)?;
+    stage
+        .with_namespace("badnet", true, async |place| {
+            let mysql = place.mysql(|_| ()).await?;
+            let writer = Writer::start(&mysql).await?;
+            let (primary, address) = (mysql.primary().await?, mysql.address(mysql.primary().await?).await?);
+            let until = Instant::now() + Duration::from_secs(60 * minutes);
+            let mut bursts = 0;
+            while Instant::now() < until {
+                let burst = mysql.lose_packets(&address, Some(0.3))?;
+                tokio::time::sleep(Duration::from_secs(4)).await;
+                let stall = mysql.lose_packets(&address, None)?;
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                drop(stall);
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                drop(burst);
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                bursts += 1;
+                ensure!(mysql.primary().await? == primary, "the primary was replaced in burst {bursts}");
+            }
+            writer.goes_on().await?;
+            mysql.wait_until_healthy().await?;
+            ensure!(mysql.primary().await? == primary, "the primary was replaced");
+            let rows = writer.stop()?;
+            ensure!(changes(&rows) == 0, "another server told of rows");
+            stage.say(&format!(
+                "{bursts} bursts of lost packets and stalls in {minutes} min: no failover, {} rows told of",
+                rows.len()
+            ));
+            Ok(())
+        })
+        .await
+}

@@ -1,0 +1,150 @@
+//! The MySQL example on the lab: made, written, switched over, failed over, paused, grown.
+
+#![cfg(feature = "lab")]
+
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::{Pod, Service};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use serde_json::json;
+use windlass_api::mysql::keys;
+use windlass_e2e::mysql::Mysql;
+use windlass_e2e::{LONG, Place, Stage, wait_for};
+
+fn tell(place: &Place, what: &str, began: Instant) {
+    place.stage().say(&format!("{what}: {:.1} s", began.elapsed().as_secs_f64()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_is_made_changes_its_primary_survives_its_loss_and_grows() -> Result<()> {
+    let stage = Stage::get().await?;
+    stage
+        .with_namespace("mysql", true, async |place| {
+            let since = stage.audit().mark()?;
+            let began = Instant::now();
+            let mysql = place.mysql(|_| ()).await?;
+            tell(place, "three instances from nothing", began);
+            check_roles(&mysql, 0, 3).await?;
+            let (service, create) =
+                (mysql.primary_service(), "CREATE DATABASE harbour; CREATE TABLE harbour.rope (length INT PRIMARY KEY)");
+            mysql.sql(1, "moco-writable", &service, create).await?;
+            mysql.insert(1, "harbour.rope", 1).await?;
+            mysql.wait_for_rows(3, "harbour.rope", "1").await?;
+            check_replicas_refuse_writes(&mysql).await?;
+
+            switch_over(&mysql).await?;
+            let primary = mysql.primary().await?;
+            mysql.insert(primary, "harbour.rope", 2).await?;
+            mysql.wait_for_rows(3, "harbour.rope", "1\n2").await?;
+
+            fail_over(&mysql).await?;
+            let primary = mysql.primary().await?;
+            mysql.insert(primary, "harbour.rope", 3).await?;
+            mysql.wait_for_rows(3, "harbour.rope", "1\n2\n3").await?;
+
+            stop_clustering(&mysql).await?;
+            let primary = mysql.primary().await?;
+            mysql.insert(primary, "harbour.rope", 4).await?;
+
+            let began = Instant::now();
+            mysql.patch(&json!({ "spec": { "replicas": 5 } })).await?;
+            mysql.wait_until_healthy().await?;
+            tell(place, "3 to 5 instances", began);
+            mysql.wait_for_rows(5, "harbour.rope", "1\n2\n3\n4").await?;
+            stage.audit().check_restricted(place.namespace(), since)?;
+            Ok(())
+        })
+        .await
+}
+
+/// The primary is labelled, all others follow, and nobody else takes writes.
+async fn check_roles(mysql: &Mysql, primary: u16, instances: usize) -> Result<()> {
+    let pods = mysql.place.api::<Pod>();
+    for (role, count) in [(keys::ROLE_PRIMARY, 1), (keys::ROLE_REPLICA, instances - 1)] {
+        let found = pods.list(&ListParams::default().labels(&format!("{}={role}", keys::ROLE))).await?.items;
+        ensure!(found.len() == count, "{} pods have the role {role}", found.len());
+        if role == keys::ROLE_PRIMARY {
+            ensure!(found[0].metadata.name.as_deref() == Some(&mysql.pod(primary)), "another pod is the primary");
+        }
+    }
+    Ok(())
+}
+
+async fn check_replicas_refuse_writes(mysql: &Mysql) -> Result<()> {
+    let primary = mysql.primary().await?;
+    for ordinal in (0..3).filter(|ordinal| *ordinal != primary) {
+        let ran = mysql.try_sql(ordinal, "moco-writable", &mysql.host(ordinal), "INSERT INTO harbour.rope VALUES (99)").await?;
+        ensure!(ran.code != 0 && ran.errors.contains("read-only option"), "instance {ordinal} took a write: {ran:?}");
+    }
+    Ok(())
+}
+
+async fn another_primary(mysql: &Mysql, than: u16) -> Result<u16> {
+    wait_for("another instance is the primary", LONG, async || {
+        let primary = mysql.primary().await?;
+        ensure!(primary != than, "instance {primary} is the primary");
+        Ok(primary)
+    })
+    .await
+}
+
+/// Somebody asks the primary to hand over.
+async fn switch_over(mysql: &Mysql) -> Result<()> {
+    let (before, began) = (mysql.primary().await?, Instant::now());
+    let change = json!({ "metadata": { "annotations": { keys::DEMOTE: "true" } } });
+    mysql.place.api::<Pod>().patch(&mysql.pod(before), &PatchParams::default(), &Patch::Merge(&change)).await?;
+    let after = another_primary(mysql, before).await?;
+    mysql.wait_until_healthy().await?;
+    tell(&mysql.place, "switchover, until Healthy", began);
+    check_roles(mysql, after, 3).await?;
+    let pod = mysql.place.api::<Pod>().get(&mysql.pod(before)).await?;
+    let asked = pod.metadata.annotations.unwrap_or_default();
+    ensure!(!asked.contains_key(keys::DEMOTE), "the wish is still on the pod, and would be granted again");
+    Ok(())
+}
+
+/// The primary's pod goes at once, without a word.
+async fn fail_over(mysql: &Mysql) -> Result<()> {
+    let (before, began) = (mysql.primary().await?, Instant::now());
+    let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+    mysql.place.api::<Pod>().delete(&mysql.pod(before), &at_once).await?;
+    let after = another_primary(mysql, before).await?;
+    tell(&mysql.place, "another primary is recorded after a loss", began);
+    mysql.wait_until_healthy().await?;
+    tell(&mysql.place, "Healthy again after a loss", began);
+    check_roles(mysql, after, 3).await
+}
+
+/// While clustering is stopped the primary may come and go, and nobody takes its place; objects are looked after all the same.
+async fn stop_clustering(mysql: &Mysql) -> Result<()> {
+    let (pods, primary) = (mysql.place.api::<Pod>(), mysql.primary().await?);
+    mysql.annotate(keys::CLUSTERING_STOPPED, Some("true")).await?;
+    mysql.wait_for_condition("ClusteringActive", "False").await?;
+    for type_ in ["Available", "Healthy"] {
+        mysql.wait_for_condition(type_, "Unknown").await?;
+    }
+    let before = pods.get(&mysql.pod(primary)).await?.metadata.uid;
+    let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+    pods.delete(&mysql.pod(primary), &at_once).await?;
+    wait_for("the primary's server runs again", LONG, async || {
+        let pod = pods.get(&mysql.pod(primary)).await?;
+        ensure!(pod.metadata.uid != before, "the old pod is still there");
+        mysql.read_from(primary, "SELECT 1").await
+    })
+    .await?;
+    let labels = json!({ "metadata": { "labels": { "berth": "north" } } });
+    mysql.patch(&json!({ "spec": { "replicaServiceTemplate": labels } })).await?;
+    wait_for("the Service has the label", LONG, async || {
+        let service = mysql.place.api::<Service>().get("moco-mysql-replica").await?;
+        ensure!(service.metadata.labels.unwrap_or_default().contains_key("berth"), "not yet");
+        Ok(())
+    })
+    .await?;
+    ensure!(mysql.primary().await? == primary, "another instance became the primary while clustering was stopped");
+    let read_only = mysql.read_from(primary, "SELECT @@super_read_only").await?;
+    ensure!(read_only == "1", "somebody opened the primary while clustering was stopped");
+    mysql.annotate(keys::CLUSTERING_STOPPED, None).await?;
+    mysql.wait_for_condition("ClusteringActive", "True").await?;
+    mysql.wait_until_healthy().await
+}

@@ -1,0 +1,238 @@
+//! What instances said. An answer is bound to the pod and the process that gave it; after a restart nothing is known.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use windlass_core::views::{Children, PodView};
+
+use super::deeds::{Place, Task};
+use super::instance::Known;
+
+/// The longest time between two attempts of the same task.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// What came from an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// Which one.
+    pub place: Place,
+    /// What.
+    pub news: News,
+}
+
+/// What can come from an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// It told everything.
+    Seen(Box<Known>),
+    /// It did not.
+    Silent {
+        /// How.
+        how: Silence,
+        /// Why, as far as that is known.
+        why: String,
+    },
+    /// It was watched, and that ended.
+    Gone {
+        /// How.
+        how: Silence,
+        /// How long ago it was heard last.
+        quiet: Duration,
+        /// Why, as far as that is known.
+        why: String,
+    },
+    /// How a task ended.
+    Ended {
+        /// Which one.
+        task: Task,
+        /// How.
+        end: End,
+    },
+}
+
+/// How an instance does not answer. Only the first is a sign; the others are the lack of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Silence {
+    /// Its server closed the connection, or lets nobody connect: the process is gone.
+    Closed,
+    /// Its node takes connections, and its server says nothing.
+    Hangs,
+    /// Nothing comes back: it, its node or the network.
+    Unreachable,
+    /// It answered, but not what was asked.
+    Refused,
+}
+
+/// How a task ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It was done.
+    Done,
+    /// It was not done, and the server said why.
+    Failed {
+        /// What it said.
+        why: String,
+    },
+    /// Nobody knows whether it was done: the connection ended before the answer.
+    Unknown {
+        /// What went wrong.
+        why: String,
+    },
+    /// It still runs, and nobody waits for it any longer.
+    StillRunning,
+}
+
+/// What is known of one instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceFacts {
+    /// The pod that answered.
+    pub pod_uid: String,
+    /// The process that answered.
+    pub process: String,
+    /// What it said last; nothing after a task on it ended, for what it said before tells of what was then.
+    pub known: Option<Known>,
+    /// When it was asked last.
+    pub asked: Timestamp,
+    /// When it answered last; when it never did, when it was asked first.
+    pub heard: Timestamp,
+    /// How it was silent since then, if it was.
+    pub silent: Option<Silence>,
+    /// The task that failed last. It is forgotten when a task succeeds.
+    pub failure: Option<Failed>,
+    /// What was put beside its data directory last.
+    pub saved: Option<String>,
+}
+
+/// A task that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// Which one.
+    pub task: Task,
+    /// What the server said.
+    pub why: String,
+    /// How often in a row.
+    pub times: u32,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl Failed {
+    /// When it is tried again: soon at first, and then less and less often.
+    pub fn again(&self) -> Timestamp {
+        let wait = Duration::from_millis(500).saturating_mul(2_u32.saturating_pow(self.times.min(10)));
+        after(self.at, wait.min(LONGEST_WAIT))
+    }
+}
+
+/// What is known of all instances, by the names of their pods.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    all: BTreeMap<String, InstanceFacts>,
+}
+
+impl Facts {
+    /// Takes in what came from an instance.
+    pub fn learn(&mut self, fact: Fact, now: Timestamp) {
+        let Place { pod, pod_uid, process, .. } = fact.place;
+        let fresh =
+            InstanceFacts { pod_uid, process, known: None, asked: now, heard: now, silent: None, failure: None, saved: None };
+        let known = self.all.entry(pod).or_insert_with(|| fresh.clone());
+        if (&known.pod_uid, &known.process) != (&fresh.pod_uid, &fresh.process) {
+            *known = fresh;
+        }
+        match fact.news {
+            News::Seen(seen) => {
+                (known.known, known.silent) = (Some(*seen), None);
+                (known.asked, known.heard) = (now, now);
+            }
+            News::Silent { how, .. } => (known.known, known.silent, known.asked) = (None, Some(how), now),
+            // It is asked at once: what it says now decides.
+            News::Gone { how, quiet, .. } => {
+                (known.known, known.silent) = (None, Some(how));
+                known.heard = known.heard.max(before(now, quiet));
+            }
+            News::Ended { task, end } => {
+                known.known = None;
+                known.failure = match (task, end) {
+                    (Task::Save { set }, End::Done) => {
+                        known.saved = Some(set);
+                        None
+                    }
+                    (task, End::Failed { why }) => {
+                        let times =
+                            known.failure.take().filter(|it| it.task == task).map_or(1, |it| it.times.saturating_add(1));
+                        Some(Failed { task, why, times, at: now })
+                    }
+                    (_, End::Done | End::Unknown { .. } | End::StillRunning) => None,
+                };
+            }
+        }
+    }
+
+    /// Drops what is known of pods that are not there any more.
+    pub fn forget(&mut self, children: &Children) {
+        self.all.retain(|pod, facts| children.pods.get(pod).is_some_and(|it| it.meta.uid == facts.pod_uid));
+    }
+
+    /// When a pod's server, this one or one before it, answered last.
+    pub fn heard(&self, pod: &str) -> Option<Timestamp> {
+        self.all.get(pod).map(|facts| facts.heard)
+    }
+
+    /// What is known of this very process.
+    pub fn of(&self, pod: &PodView) -> Option<&InstanceFacts> {
+        let facts = self.all.get(&pod.meta.name)?;
+        (facts.pod_uid == pod.meta.uid && Some(&facts.process) == pod.process.as_ref()).then_some(facts)
+    }
+}
+
+/// A moment after another one.
+pub(super) fn after(at: Timestamp, wait: Duration) -> Timestamp {
+    SignedDuration::try_from(wait).ok().and_then(|wait| at.checked_add(wait).ok()).unwrap_or(Timestamp::MAX)
+}
+
+fn before(now: Timestamp, ago: Duration) -> Timestamp {
+    SignedDuration::try_from(ago).ok().and_then(|ago| now.checked_sub(ago).ok()).unwrap_or(Timestamp::MIN)
+}
+
+impl Fact {
+    /// What it is about and what came of it, for metrics.
+    pub fn named(&self) -> (&'static str, &'static str) {
+        match &self.news {
+            News::Seen(_) => ("Look", "answered"),
+            News::Silent { .. } => ("Look", "unknown"),
+            News::Gone { .. } => ("Watch", "ended"),
+            News::Ended { task, end } => {
+                let how = match end {
+                    End::Done => "done",
+                    End::Failed { .. } => "failed",
+                    End::Unknown { .. } => "unknown",
+                    End::StillRunning => "running",
+                };
+                (task.into(), how)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pod = &self.place.pod;
+        match &self.news {
+            News::Seen(_) => write!(f, "{pod} answered"),
+            News::Silent { why, .. } => write!(f, "{pod} did not answer: {why}"),
+            News::Gone { why, .. } => write!(f, "{pod} was watched, and is silent now: {why}"),
+            News::Ended { task, end } => {
+                let name: &str = task.into();
+                match end {
+                    End::Done => write!(f, "{name} on {pod}: done"),
+                    End::Failed { why } => write!(f, "{name} on {pod} failed: {why}"),
+                    End::Unknown { why } => write!(f, "{name} on {pod}: nobody knows what came of it: {why}"),
+                    End::StillRunning => write!(f, "{name} on {pod} still runs"),
+                }
+            }
+        }
+    }
+}

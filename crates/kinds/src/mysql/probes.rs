@@ -1,0 +1,78 @@
+//! Which instances are asked, and when: at once after an event, every second while the cluster is not healthy, else every few seconds.
+//! The primary is watched besides: its end is an event. While it is silent, what the others say counts, and they are asked at once.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use windlass_api::mysql::conditions::State;
+use windlass_core::kind::Observed;
+use windlass_core::ordinals::Ordinal;
+
+use super::MySql;
+use super::deeds::Probe;
+use super::facts::{Failed, after};
+use super::remember::entries;
+use super::scene::Scene;
+
+/// While the primary is silent.
+const URGENT: Duration = Duration::from_millis(200);
+const UNSETTLED: Duration = Duration::from_secs(1);
+const QUIET: Duration = Duration::from_secs(5);
+
+/// When each instance that can be asked is asked next.
+fn questions(scene: &Scene<'_>) -> Vec<(Timestamp, Probe)> {
+    let pace = if scene.entries.opened && scene.size > 1 && scene.silence(scene.primary()).is_some() {
+        URGENT
+    } else if scene.state() == State::Healthy && scene.observed.running.is_empty() {
+        QUIET
+    } else {
+        UNSETTLED
+    };
+    let ask = |ordinal: Ordinal| {
+        let asked = scene.place(ordinal)?;
+        if scene.running(ordinal).is_some() {
+            return None;
+        }
+        let facts = scene.observed.facts.of(scene.pod(ordinal)?);
+        // What was said before a task tells of what was then.
+        let at = match facts {
+            Some(facts) if facts.known.is_some() || facts.silent.is_some() => after(facts.asked, pace),
+            _ => Timestamp::MIN,
+        };
+        Some((at, Probe::Look(asked)))
+    };
+    scene.instances.iter().filter_map(|it| ask(it.ordinal)).collect()
+}
+
+/// The watch of the primary. One that cannot be asked cannot be watched either.
+fn watch(scene: &Scene<'_>) -> Option<Probe> {
+    scene.known(scene.primary())?;
+    scene.place(scene.primary()).map(Probe::Watch)
+}
+
+/// The questions that are due now.
+pub(super) fn due(observed: &Observed<'_, MySql>) -> Vec<Probe> {
+    let scene = Scene::of(observed, entries(&observed.memory.entries()));
+    let looks = questions(&scene).into_iter().filter(|(at, _)| *at <= observed.now).map(|(_, look)| look);
+    looks.chain(watch(&scene)).collect()
+}
+
+/// When the next question is due. What is due now is under way, and its end is an event.
+pub(super) fn look_again(observed: &Observed<'_, MySql>) -> Duration {
+    let scene = Scene::of(observed, entries(&observed.memory.entries()));
+    let lost = scene.lost_at(scene.primary());
+    let again = scene.instances.iter().filter_map(|it| scene.failed(it.ordinal)).map(Failed::again);
+    let soonest =
+        questions(&scene).into_iter().map(|(at, _)| at).chain(lost).chain(again).filter(|at| *at > observed.now).min();
+    let wait = soonest.and_then(|at| Duration::try_from(at.duration_since(observed.now)).ok());
+    wait.unwrap_or(QUIET).clamp(Duration::from_millis(50), QUIET)
+}
+
+/// Whether an instance that can be asked was never asked since the operator started.
+pub(super) fn is_blind(observed: &Observed<'_, MySql>) -> bool {
+    let scene = Scene::of(observed, entries(&observed.memory.entries()));
+    let unasked = |ordinal: Ordinal| {
+        scene.place(ordinal).is_some() && scene.pod(ordinal).is_some_and(|pod| observed.facts.of(pod).is_none())
+    };
+    scene.instances.iter().any(|it| unasked(it.ordinal))
+}

@@ -1,0 +1,140 @@
+//! What observation adds to the memory of a cluster: the primary, who acknowledges, and what was made once.
+//!
+//! What is recorded here is on record before any server is changed because of it: plans rest on the stored logbook.
+
+use kube::Resource as _;
+use strum::IntoEnumIterator as _;
+use windlass_api::logbook::mysql::{CouncilEntry, MySqlEntries, PromotionEntry, SavedEntry, VoterEntry};
+use windlass_api::logbook::{Intent, LogbookSpec};
+use windlass_core::kind::Observed;
+use windlass_core::memory::Entry;
+use windlass_core::ordinals::Ordinal;
+use windlass_core::views::PodView;
+
+use super::MySql;
+use super::acknowledging::{Council, Next, next};
+use super::office::{Change, Office, office};
+use super::scene::{Scene, server_id_base};
+
+/// How many failovers, and how many saved surpluses, are remembered.
+const REMEMBERED: usize = 16;
+
+/// What is remembered of this kind; nothing when new.
+pub(super) fn entries(logbook: &LogbookSpec) -> MySqlEntries {
+    logbook.mysql.clone().unwrap_or_default()
+}
+
+pub(super) fn remember(observed: &Observed<'_, MySql>, logbook: &mut LogbookSpec) {
+    let mut entries = entries(logbook);
+    if entries.server_id_base == 0 {
+        entries.server_id_base = server_id_base(observed.resource.meta().uid.as_deref().unwrap_or_default());
+    }
+    let scene = Scene::of(observed, entries.clone());
+    entries.has_credentials |= observed.children.secrets.contains_key(&scene.names.credentials());
+    let counts = &mut logbook.counts;
+    counts.largest = counts.largest.max(scene.size);
+    if observed.memory.lost().is_some() {
+        // Who takes writes is the primary, when all were heard and it is one.
+        if let Some(primary) = sole_writer(&scene) {
+            entries.primary = primary;
+            entries.opened = true;
+            entries.server = server(&scene, primary);
+        }
+        logbook.mysql = Some(entries);
+        return;
+    }
+    if !entries.opened {
+        entries.server = server(&scene, entries.primary);
+    }
+    if scene.known(scene.primary()).is_some_and(|known| !known.read_only) {
+        entries.opened = true;
+        logbook.intents.retain(|intent| intent.act != super::OPEN_TO_WRITES);
+        logbook.counts.restore = scene.size;
+    }
+    note_saved(&scene, &mut entries);
+    if let Some(primary) = scene.known(scene.primary()) {
+        let stays = |ordinal: Ordinal| scene.known(ordinal).is_none_or(|known| known.is_errant(primary));
+        let pods = scene.by_pod();
+        let same = |pod: &PodView, uid: &str| pod.meta.uid == uid;
+        let on = |intent: &Intent| pods.iter().find(|(_, pod)| same(pod, &intent.uid)).map(|(ordinal, _)| *ordinal);
+        logbook.intents.retain(|intent| intent.act != super::REPLACE || on(intent).is_some_and(stays));
+        entries.errant = scene.cluster().errant().into_iter().map(Ordinal::get).collect();
+    }
+    council(&scene, &mut entries);
+    if let Office::Hand { to, by } = office(&scene) {
+        if by == Change::Failover {
+            note_promotion(&scene, to, &mut entries);
+        }
+        entries.primary = to.get();
+        entries.server = server(&scene, to.get());
+    }
+    logbook.mysql = Some(entries);
+}
+
+/// Records who is on the way to acknowledge, and settles when they are there.
+fn council(scene: &Scene<'_>, entries: &mut MySqlEntries) {
+    let Some(primary) = scene.known(scene.primary()) else { return };
+    let wanted = scene.wanted_council();
+    let seen = scene.settings(primary);
+    let mut record = scene.record();
+    match next(&record, &seen, &wanted) {
+        Next::Record(council) => {
+            record.add(council);
+            entries.councils = record.councils.iter().map(entry).collect();
+        }
+        Next::Settle if primary.waiting_commits == 0 => {
+            entries.councils = vec![entry(&wanted)];
+            entries.floor = Some(primary.executed.to_string());
+        }
+        _ => {}
+    }
+}
+
+/// What the new primary has of the one that it replaces. Of what else that one made, nobody was told.
+fn note_promotion(scene: &Scene<'_>, to: Ordinal, entries: &mut MySqlEntries) {
+    let (Some(former), Some(new)) = (scene.entries.server.clone(), scene.known(to)) else { return };
+    let Ok(uuid) = former.parse() else { return };
+    entries.promotions.push(PromotionEntry { former, set: new.has().of_uuid(uuid).to_string() });
+    drop_oldest(&mut entries.promotions);
+}
+
+fn note_saved(scene: &Scene<'_>, entries: &mut MySqlEntries) {
+    for (ordinal, pod) in scene.by_pod() {
+        let saved = scene.observed.facts.of(pod).and_then(|facts| facts.saved.clone());
+        let (Some(set), Some(server)) = (saved, server(scene, ordinal.get())) else { continue };
+        let entry = SavedEntry { ordinal: ordinal.get(), server, set };
+        if !entries.saved.contains(&entry) {
+            entries.saved.push(entry);
+        }
+    }
+    drop_oldest(&mut entries.saved);
+}
+
+fn drop_oldest<T>(entries: &mut Vec<T>) {
+    entries.drain(..entries.len().saturating_sub(REMEMBERED));
+}
+
+/// Who an instance is now.
+fn server(scene: &Scene<'_>, ordinal: u16) -> Option<String> {
+    scene.known(Ordinal::new(ordinal)).map(|known| known.server.to_string())
+}
+
+fn entry(council: &Council) -> CouncilEntry {
+    let voters = council.voters.iter().map(|it| VoterEntry { ordinal: it.ordinal.get(), server: it.server.to_string() });
+    CouncilEntry { voters: voters.collect(), count: u16::try_from(council.count).unwrap_or(u16::MAX) }
+}
+
+fn sole_writer(scene: &Scene<'_>) -> Option<u16> {
+    if !scene.instances.iter().all(|it| it.known.is_some()) {
+        return None;
+    }
+    let mut writers = scene.instances.iter().filter(|it| it.known.as_ref().is_some_and(|known| !known.read_only));
+    let first = writers.next()?;
+    writers.next().is_none().then_some(first.ordinal.get())
+}
+
+/// Every instance was heard and one of them takes writes: then all that was remembered shows in them.
+pub(super) fn proven(observed: &Observed<'_, MySql>) -> Vec<Entry> {
+    let scene = Scene::of(observed, entries(&observed.memory.entries()));
+    if sole_writer(&scene).is_some() { Entry::iter().collect() } else { Vec::new() }
+}
