@@ -285,7 +285,7 @@ impl Fixture {
             meta.annotations.insert(windlass_core::secrets::FINGERPRINT.into(), "f".into());
         }
         let children = &mut self.children;
-        let shelf = match manifest.object.kind {
+        let all = match manifest.object.kind {
             ObjectKind::StatefulSet => {
                 for claim in spec["volumeClaimTemplates"].as_array_mut().unwrap() {
                     claim["status"] = json!({ "phase": "Pending" });
@@ -305,7 +305,7 @@ impl Fixture {
             ObjectKind::ServiceAccount => &mut children.service_accounts,
             kind => panic!("{kind} is never applied"),
         };
-        shelf.insert(name, ObjectView { meta, spec: Compact::of(&spec) });
+        all.insert(name, ObjectView { meta, spec: Compact::of(&spec) });
     }
 }
 

@@ -60,15 +60,12 @@ impl Planner<'_> {
             None => None,
         };
         let object = self.object(ObjectKind::StatefulSet, &set.object.meta.name);
-        match waits_for {
-            Some(what) => {
-                let message = format!("{object} is made again, with other claim templates and the same pods, when {what}");
-                self.wait(reason!("Recreating"), message, false);
-            }
-            None => {
-                let act = Act::DeleteAlone { object, over: set.object.meta.as_judged() };
-                self.step(act, "its claim templates cannot be changed in place; its pods run on");
-            }
+        if let Some(what) = waits_for {
+            let message = format!("{object} is made again, with other claim templates and the same pods, when {what}");
+            self.wait(reason!("Recreating"), message, false);
+        } else {
+            let act = Act::DeleteAlone { object, over: set.object.meta.as_judged() };
+            self.step(act, "its claim templates cannot be changed in place; its pods run on");
         }
     }
 }

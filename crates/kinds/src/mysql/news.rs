@@ -101,23 +101,23 @@ impl Told {
             self.causes.clear();
         }
         if let Some(why) = held_up(&scene, &office) {
-            self.held_up(&scene, why, news);
+            self.held_up(&scene, &why, news);
         }
     }
 
-    fn held_up(&mut self, scene: &Scene<'_>, why: String, news: &mut Vec<News>) {
+    fn held_up(&mut self, scene: &Scene<'_>, why: &str, news: &mut Vec<News>) {
         let now = scene.observed.now;
-        if !self.causes.contains_key(&why) && self.causes.len() >= CAUSES {
+        if !self.causes.contains_key(why) && self.causes.len() >= CAUSES {
             return;
         }
-        let (since, is_told) = self.causes.entry(why.clone()).or_insert((now, false));
+        let (since, is_told) = self.causes.entry(why.to_owned()).or_insert((now, false));
         if *is_told || now.duration_since(*since) < HELD_UP {
             return;
         }
         *is_told = true;
         let serves = scene.known(scene.primary()).is_some_and(|known| !scene.cluster().lost_its_data(known));
         let reason = if serves { reason!("SwitchOverFailed") } else { reason!("FailOverFailed") };
-        news.push(event(true, reason, format!("The primary could not be changed: {}", brief(&why))));
+        news.push(event(true, reason, format!("The primary could not be changed: {}", brief(why))));
     }
 
     fn writable(&mut self, scene: &Scene<'_>, news: &mut Vec<News>) {

@@ -18,7 +18,7 @@ fn wanted(kind: ObjectKind, name: &str, spec: Value) -> Manifest {
     Manifest { object, labels: BTreeMap::new(), annotations: BTreeMap::new(), owner: owner(), spec, over: None }
 }
 
-fn view(name: &str, age: u8, spec: Value) -> (String, ObjectView) {
+fn view(name: &str, age: u8, spec: &Value) -> (String, ObjectView) {
     let meta = Meta {
         namespace: "shop".into(),
         name: name.to_owned(),
@@ -28,12 +28,12 @@ fn view(name: &str, age: u8, spec: Value) -> (String, ObjectView) {
         created: Timestamp::from_second(1_800_000_000 - i64::from(age)).ok(),
         ..Meta::default()
     };
-    (name.to_owned(), ObjectView { meta, spec: Compact::of(&spec) })
+    (name.to_owned(), ObjectView { meta, spec: Compact::of(spec) })
 }
 
 /// The texts 0 (the newest) to 11 (the oldest); the first is in force. Two would go.
 fn twelve() -> (Vec<Manifest>, Children) {
-    let maps = (0..12).map(|age| view(&format!("map-{age:02}"), age, json!({ "my.cnf": "" })));
+    let maps = (0..12).map(|age| view(&format!("map-{age:02}"), age, &json!({ "my.cnf": "" })));
     let children = Children { config_maps: maps.collect(), ..Children::default() };
     let set = wanted(ObjectKind::StatefulSet, "moco-harbour", json!({ "template": naming("map-00") }));
     (vec![wanted(ObjectKind::ConfigMap, "map-00", json!({})), set], children)
@@ -71,17 +71,17 @@ fn with_live_set(children: &mut Children, map: &str) {
     it.pods.insert("moco-harbour-2".into(), pod);
 }, &["map-10"])]
 #[case::the_set_names_one(|it: &mut Children| with_live_set(it, "map-10"), &["map-11"])]
-#[case::a_kept_template_names_one(|it: &mut Children| it.templates.extend([view("kept", 0, naming("map-11"))]), &["map-10"])]
+#[case::a_kept_template_names_one(|it: &mut Children| it.templates.extend([view("kept", 0, &naming("map-11"))]), &["map-10"])]
 #[case::one_is_somebody_elses(|it: &mut Children| it.config_maps.get_mut("map-11").unwrap().meta.owner_uid = None, &["map-10"])]
 #[case::one_is_another_clusters(|it: &mut Children| {
     it.config_maps.get_mut("map-11").unwrap().meta.owner_uid = Some("u-2".into());
 }, &["map-10"])]
 #[case::one_is_going(|it: &mut Children| it.config_maps.get_mut("map-11").unwrap().meta.deleting = true, &["map-10"])]
 #[case::the_other_sort_has_a_history_of_its_own(|it: &mut Children| {
-    it.config_maps.extend((20..30).map(|age| view(&format!("slow-{age}"), age, json!({ "fluent-bit.conf": "" }))));
+    it.config_maps.extend((20..30).map(|age| view(&format!("slow-{age}"), age, &json!({ "fluent-bit.conf": "" }))));
 }, &["map-11", "map-10"])]
 #[case::what_is_of_no_known_sort_stays(|it: &mut Children| {
-    it.config_maps.extend((20..40).map(|age| view(&format!("other-{age}"), age, json!({ "script": "" }))));
+    it.config_maps.extend((20..40).map(|age| view(&format!("other-{age}"), age, &json!({ "script": "" }))));
 }, &["map-11", "map-10"])]
 fn old_texts_are_removed_when_nothing_needs_them(#[case] change: fn(&mut Children), #[case] expected: &[&str]) {
     let (applied, mut children) = twelve();
@@ -116,7 +116,7 @@ fn while_a_setting_cannot_be_written_nothing_is_removed() {
 #[case::it_is_somebody_elses(false, "u-2", &[])]
 fn a_budget_goes_when_there_is_to_be_none(#[case] is_wanted: bool, #[case] of: &str, #[case] expected: &[&str]) {
     let mut children = Children::default();
-    children.disruption_budgets.extend([view("moco-harbour", 0, json!({}))]);
+    children.disruption_budgets.extend([view("moco-harbour", 0, &json!({}))]);
     children.disruption_budgets.get_mut("moco-harbour").unwrap().meta.owner_uid = Some(of.into());
     let budget = wanted(ObjectKind::PodDisruptionBudget, "moco-harbour", json!({}));
     let applied: Vec<Manifest> = is_wanted.then_some(budget).into_iter().collect();

@@ -173,7 +173,8 @@ impl Servers {
                 && *holder != at
                 && !set.is_within(had)
             {
-                self.complaints.push(format!("server {at} told a client of {set}, which {holder} did not have when it got the office"));
+                self.complaints
+                    .push(format!("server {at} told a client of {set}, which {holder} did not have when it got the office"));
             }
         }
     }
