@@ -44,6 +44,12 @@ enum Campaign {
     Faults,
     /// Rounds in which all servers of a Galera are killed under writes, on a lab.
     Galera,
+    /// Failovers of a MySQL cluster under writes, by a fault of each sort in turn, on a lab.
+    Mysql,
+    /// Minutes of lost packets and stalls in which no primary of MySQL may be replaced, on a lab.
+    MysqlNetwork,
+    /// Random histories of a `MySQLCluster` in a simulated world.
+    MysqlHistories,
     /// Rounds in which the leader is stopped past its Lease while another one acts, on a lab.
     Leader,
     /// Seconds without an API server, on a lab, with a hundred clusters.
@@ -155,6 +161,21 @@ impl Campaign {
                 "WINDLASS_ROUNDS",
                 " times all members killed under writes: ",
             ),
+            Self::Mysql => Plan::on_lab(&["--features", "lab", "--test", "failover"], "whatever_befalls_the_primary").times(
+                200,
+                "WINDLASS_FAILOVERS",
+                " failovers, none lost",
+            ),
+            Self::MysqlNetwork => Plan::on_lab(&["--features", "lab", "--test", "failover"], "a_bad_network_is_no_reason")
+                .times(10, "WINDLASS_MINUTES", " min: no failover, "),
+            Self::MysqlHistories => {
+                let test = "whatever_happens_nothing_that_was_told_is_lost";
+                Plan::off_lab("windlass-kinds", &["--lib"], test).times(
+                    1_000_000,
+                    "WINDLASS_HISTORIES",
+                    " histories of MySQL from seed ",
+                )
+            }
             Self::Leader => Plan::on_lab(&["--features", "lab", "--test", "leader"], "a_stopped_leader_changes_nothing").times(
                 100,
                 "WINDLASS_ROUNDS",
@@ -223,7 +244,9 @@ async fn run_on_lab(plan: &Plan, installed: Installed, count: u64) -> Result<Str
         let image = install::build_image(&progress).await?;
         install::load(&lab, &image, &progress).await?;
         install::install(&Cluster::of_lab(&lab), &image, &progress).await?;
-        Example::Galera.load_image(&lab, &progress).await?;
+        for example in Example::value_variants() {
+            example.load_image(&lab, &progress).await?;
+        }
         run_test(plan, count).await
     }
     .await;

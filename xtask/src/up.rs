@@ -11,7 +11,7 @@ use crate::{LabName, install, plugin};
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Which example cluster to start.
-    #[arg(long, value_enum, default_value = "galera")]
+    #[arg(long, value_enum, default_value = "mysql")]
     example: Example,
 
     #[command(flatten)]

@@ -68,6 +68,8 @@ async fn read(session: &mut Session) -> Result<Facts, Failure> {
     let query = "SELECT COALESCE(UNIX_TIMESTAMP(MAX(LAST_QUEUED_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP)), 0) \
                  FROM performance_schema.replication_connection_status";
     let queued: Option<f64> = session.first("reading what was received", query).await?;
+    let query = "SELECT COALESCE(SUM(COUNT_RECEIVED_HEARTBEATS), 0) FROM performance_schema.replication_connection_status";
+    let heartbeats: Option<u64> = session.first("reading signs of the source", query).await?;
     let query = "SELECT COALESCE(UNIX_TIMESTAMP(MAX(LAST_APPLIED_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP)), 0) \
                  FROM performance_schema.replication_applier_status_by_worker";
     let applied: Option<f64> = session.first("reading what was applied", query).await?;
@@ -80,6 +82,7 @@ async fn read(session: &mut Session) -> Result<Facts, Failure> {
         replication,
         queued: queued.unwrap_or_default(),
         applied: applied.unwrap_or_default(),
+        heartbeats: heartbeats.unwrap_or_default(),
         uptime: Duration::from_secs(uptime.unwrap_or_default()),
     })
 }

@@ -23,6 +23,8 @@ pub(crate) struct Facts {
     pub(crate) queued: f64,
     /// The same for the last one that was applied.
     pub(crate) applied: f64,
+    /// How often the source said that it has nothing to send.
+    pub(crate) heartbeats: u64,
     pub(crate) uptime: Duration,
 }
 
@@ -81,8 +83,14 @@ pub(crate) fn decide(facts: &Facts, limits: Limits) -> Answer {
     if limits.max_delay.is_zero() {
         return answer(200, "ok: replicates");
     }
-    if facts.queued == 0.0 && facts.uptime < limits.queueing_wait {
-        return answer(503, format!("started {} s ago, and no transaction was received since", facts.uptime.as_secs()));
+    // Who received nothing may have all, or may still wait for the first word of its source. A sign of life says which: it comes when
+    // there is nothing to send.
+    if facts.queued == 0.0 && facts.heartbeats == 0 && facts.uptime < limits.queueing_wait {
+        let uptime = facts.uptime.as_secs();
+        return answer(
+            503,
+            format!("started {uptime} s ago, and neither a transaction nor a sign of the source was received since"),
+        );
     }
     if facts.delay() >= limits.max_delay.as_secs_f64() {
         let (delay, most) = (facts.delay(), limits.max_delay.as_secs_f64());
@@ -108,6 +116,7 @@ mod tests {
             replication: Ok(Some(running())),
             queued: 1000.0,
             applied: 1000.0,
+            heartbeats: 0,
             uptime: Duration::from_hours(1),
         }
     }
@@ -137,6 +146,7 @@ mod tests {
     #[case::receiver_error(threads("Yes", "Yes", 2003, 0), 503)]
     #[case::applier_error(threads("Yes", "Yes", 0, 1062), 503)]
     #[case::just_started(with(|it| { it.queued = 0.0; it.applied = 0.0; it.uptime = Duration::from_secs(59) }), 503)]
+    #[case::nothing_to_send(with(|it| { it.queued = 0.0; it.applied = 0.0; it.heartbeats = 1; it.uptime = Duration::ZERO }), 200)]
     #[case::idle_for_long(with(|it| { it.queued = 0.0; it.applied = 0.0; it.uptime = Duration::from_mins(1) }), 200)]
     #[case::a_little_behind(with(|it| it.applied = 940.1), 200)]
     #[case::too_far_behind(with(|it| it.applied = 940.0), 503)]

@@ -32,14 +32,18 @@ const RECREATE: &str = "RecreateSet";
 /// The state of the lanes.
 pub fn gate<K: Kind>(resource: &K::Resource, running: &[K::Action], entries: &LogbookSpec) -> Gate {
     let requests = K::pause(resource);
-    let running = running.iter().map(ToString::to_string).collect();
+    let unfinished_change = K::halfway(entries);
+    // What was acknowledged is over: nothing is finished behind the back of somebody who works by hand.
+    let finishes = !unfinished_change.is_empty() && entries.pause.clustering.is_none();
+    let mut running: Vec<String> = running.iter().map(ToString::to_string).collect();
+    running.extend(unfinished_change.into_iter().filter(|_| finishes));
     let halfway: BTreeSet<String> =
         entries.intents.iter().filter(|it| it.act == RECREATE).map(|it| it.target.clone()).collect();
     let unfinished = halfway.iter().map(|set| format!("make StatefulSet {set} again")).collect();
     let resources = Door::decide(requests.resources.paused, entries.pause.resources.is_some(), unfinished);
     let clustering = Door::decide(requests.clustering.paused, entries.pause.clustering.is_some(), running);
     let epoch = entries.claim.as_ref().map_or(0, |claim| claim.epoch);
-    Gate::new(resources, clustering).in_epoch(epoch).halfway_with(halfway)
+    Gate::new(resources, clustering).in_epoch(epoch).halfway_with(halfway).finishing(finishes)
 }
 
 /// The intent that has to be announced before a step, if it cannot be undone.

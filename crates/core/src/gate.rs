@@ -80,12 +80,14 @@ pub struct Gate {
     epoch: u64,
     /// The `StatefulSets` that were deleted to be made again.
     halfway: BTreeSet<String>,
+    /// Whether a pause of the clustering waits for something that only steps can finish.
+    finishes: bool,
 }
 
 impl Gate {
     /// A gate with these doors.
     pub fn new(resources: Door, clustering: Door) -> Self {
-        Self { resources, clustering, epoch: 0, halfway: BTreeSet::new() }
+        Self { resources, clustering, epoch: 0, halfway: BTreeSet::new(), finishes: false }
     }
 
     /// The gate of this epoch of the claim.
@@ -96,6 +98,11 @@ impl Gate {
     /// The gate while these `StatefulSets` are halfway: a pause waits until they are there again.
     pub fn halfway_with(self, halfway: BTreeSet<String>) -> Self {
         Self { halfway, ..self }
+    }
+
+    /// The gate while something of the clustering is halfway: a pause lets through what finishes or undoes it.
+    pub fn finishing(self, finishes: bool) -> Self {
+        Self { finishes, ..self }
     }
 
     /// The state of a lane.
@@ -118,7 +125,15 @@ impl Gate {
 
     /// The permit to act in a lane, if it is open.
     pub fn permit<L: LaneType>(&self) -> Option<Permit<L>> {
-        L::LANE.is_none_or(|lane| *self.door(lane) == Door::Open).then_some(Permit { lane: PhantomData, epoch: self.epoch })
+        L::LANE.is_none_or(|lane| self.lets_through(lane)).then_some(Permit { lane: PhantomData, epoch: self.epoch })
+    }
+
+    fn lets_through(&self, lane: Lane) -> bool {
+        match self.door(lane) {
+            Door::Open => true,
+            Door::Closing { .. } => lane == Lane::Clustering && self.finishes,
+            Door::Closed | Door::Opening => false,
+        }
     }
 
     /// The permit to make an object, if its lane is open, or if that ends what a pause waits for.
@@ -137,7 +152,7 @@ impl Gate {
         match (step.lane(), &step.act) {
             (None, _) => true,
             (Some(_), Act::Apply(manifest)) => self.permit_to_make(manifest).is_some(),
-            (Some(lane), _) => *self.door(lane) == Door::Open,
+            (Some(lane), _) => self.lets_through(lane),
         }
     }
 
@@ -206,6 +221,14 @@ mod tests {
         for door in [Door::Open, Door::Opening] {
             assert_eq!(Gate::new(door.clone(), door.clone()).as_recorded(&Pauses::default()), Gate::new(door.clone(), door));
         }
+    }
+
+    #[test]
+    fn a_pause_lets_through_what_it_waits_for_until_it_is_acknowledged() {
+        let closing = Door::Closing { awaiting: vec!["a change of the primary".into()] };
+        let gate = Gate::new(closing.clone(), closing).finishing(true);
+        assert!(gate.permit::<Clustering>().is_some() && gate.permit::<Resources>().is_none());
+        assert!(Gate::new(Door::Open, Door::Closed).finishing(true).permit::<Clustering>().is_none());
     }
 
     #[test]

@@ -81,6 +81,12 @@ pub trait Kind: Sized + Send + Sync + 'static {
     /// What the user asks of the lanes.
     fn pause(resource: &Self::Resource) -> PauseRequests;
 
+    /// What is halfway in the clustering, by what is remembered. A pause waits until it is finished or undone; the plan of that time is
+    /// let through, and must do nothing else.
+    fn halfway(_logbook: &LogbookSpec) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Adds a fact to what is known.
     fn learn(facts: &mut Self::Facts, fact: Self::Fact, now: Timestamp);
 

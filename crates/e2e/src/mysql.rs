@@ -7,8 +7,10 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use windlass_api::Logbook;
+use windlass_api::logbook::LogbookSpec;
 use windlass_api::mysql::conditions::State;
-use windlass_api::mysql::{MySQLCluster, MySQLClusterStatus};
+use windlass_api::mysql::{MySQLCluster, MySQLClusterStatus, keys};
 
 use crate::galera::read_repository;
 use crate::place::{Place, Ran};
@@ -17,6 +19,31 @@ use crate::wait::{LONG, LONGEST, wait_for};
 /// The cluster's name in the example.
 pub const NAME: &str = "mysql";
 const MANIFEST: &str = "examples/mysql/cluster.yaml";
+
+/// What can be stopped apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stoppable {
+    /// What is done to servers.
+    Clustering,
+    /// What is done to objects.
+    Reconciliation,
+}
+
+impl Stoppable {
+    fn annotation(self) -> &'static str {
+        match self {
+            Self::Clustering => keys::CLUSTERING_STOPPED,
+            Self::Reconciliation => keys::RECONCILIATION_STOPPED,
+        }
+    }
+
+    fn condition(self) -> &'static str {
+        match self {
+            Self::Clustering => "ClusteringActive",
+            Self::Reconciliation => "ReconciliationActive",
+        }
+    }
+}
 
 /// A running MySQL example.
 #[derive(Clone)]
@@ -28,8 +55,17 @@ pub struct Mysql {
 impl Place {
     /// Applies the MySQL example, changed as asked, and waits until it is Healthy.
     pub async fn mysql(&self, change: impl FnOnce(&mut Value)) -> Result<Mysql> {
+        self.mysql_with(&[], change).await
+    }
+
+    /// The same, with settings of the servers.
+    pub async fn mysql_with(&self, settings: &[(&str, &str)], change: impl FnOnce(&mut Value)) -> Result<Mysql> {
         let mut objects: Vec<Value> =
             serde_saphyr::from_multiple(&read_repository(MANIFEST)?).context("the example cannot be read")?;
+        let map = objects.iter_mut().find(|object| object["kind"] == "ConfigMap").context("the example has no settings")?;
+        for (name, value) in settings {
+            map["data"][name] = (*value).into();
+        }
         change(objects.iter_mut().find(|object| object["kind"] == "MySQLCluster").context("the example has no cluster")?);
         self.apply(&objects).await?;
         let mysql = Mysql { place: self.clone() };
@@ -58,6 +94,13 @@ impl Mysql {
     /// Changes the custom resource by a merge patch.
     pub async fn patch(&self, change: &Value) -> Result<()> {
         self.place.api::<MySQLCluster>().patch(NAME, &PatchParams::default(), &Patch::Merge(change)).await?;
+        Ok(())
+    }
+
+    /// Changes the custom resource by single operations.
+    pub async fn patch_json(&self, operations: &Value) -> Result<()> {
+        let patch: Patch<MySQLCluster> = Patch::Json(serde_json::from_value(operations.clone())?);
+        self.place.api::<MySQLCluster>().patch(NAME, &PatchParams::default(), &patch).await?;
         Ok(())
     }
 
@@ -139,6 +182,38 @@ impl Mysql {
     /// What an instance answers to a reader. Asked in its own pod: a name may still lead to the one before.
     pub async fn read_from(&self, ordinal: u16, statement: &str) -> Result<String> {
         self.sql(ordinal, "moco-readonly", "127.0.0.1", statement).await
+    }
+
+    /// What an instance answers to the administrator. A server that keeps clients out lets this one in.
+    pub async fn administer(&self, ordinal: u16, statements: &str) -> Result<String> {
+        self.sql(ordinal, "moco-admin", "127.0.0.1", statements).await
+    }
+
+    /// What `kubectl moco` does with the words `stop` and `start`, and the wait for its acknowledgement.
+    pub async fn stop(&self, lane: Stoppable) -> Result<()> {
+        self.annotate(lane.annotation(), Some("true")).await?;
+        self.wait_for_condition(lane.condition(), "False").await.map(drop)
+    }
+
+    /// Starts again what was stopped, and waits until that is told.
+    pub async fn start(&self, lane: Stoppable) -> Result<()> {
+        self.annotate(lane.annotation(), None).await?;
+        self.wait_for_condition(lane.condition(), "True").await.map(drop)
+    }
+
+    /// What is remembered of it.
+    pub async fn logbook(&self) -> Result<LogbookSpec> {
+        Ok(self.place.api::<Logbook>().get(&format!("mysql-{NAME}")).await?.spec)
+    }
+
+    /// Waits until a step with these words is held.
+    pub async fn wait_until_held(&self, words: &str) -> Result<()> {
+        wait_for(&format!("a step is held: {words}"), LONG, async || {
+            let held = self.logbook().await?.plan.held;
+            ensure!(held.iter().any(|step| step.step.contains(words)), "held: {held:?}");
+            Ok(())
+        })
+        .await
     }
 
     /// Waits until every instance has exactly these rows.

@@ -10,6 +10,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 use windlass_api::mysql::keys;
 use windlass_e2e::mysql::Mysql;
+use windlass_e2e::mysql::load::{Writer, changes, check_kept, longest_gap};
 use windlass_e2e::{LONG, Place, Stage, wait_for};
 
 fn tell(place: &Place, what: &str, began: Instant) {
@@ -23,11 +24,14 @@ async fn a_cluster_is_made_changes_its_primary_survives_its_loss_and_grows() -> 
         .with_namespace("mysql", true, async |place| {
             let since = stage.audit().mark()?;
             let began = Instant::now();
-            let mysql = place.mysql(|_| ()).await?;
-            tell(place, "three instances from nothing", began);
+            let mysql = place.mysql(|cluster| cluster["spec"]["replicas"] = 1.into()).await?;
+            tell(place, "one instance from nothing", began);
+            grow(&mysql, 3).await?;
             check_roles(&mysql, 0, 3).await?;
-            let (service, create) =
-                (mysql.primary_service(), "CREATE DATABASE harbour; CREATE TABLE harbour.rope (length INT PRIMARY KEY)");
+            let (service, create) = (
+                mysql.primary_service(),
+                "CREATE DATABASE IF NOT EXISTS harbour; CREATE TABLE harbour.rope (length INT PRIMARY KEY)",
+            );
             mysql.sql(1, "moco-writable", &service, create).await?;
             mysql.insert(1, "harbour.rope", 1).await?;
             mysql.wait_for_rows(3, "harbour.rope", "1").await?;
@@ -47,15 +51,29 @@ async fn a_cluster_is_made_changes_its_primary_survives_its_loss_and_grows() -> 
             let primary = mysql.primary().await?;
             mysql.insert(primary, "harbour.rope", 4).await?;
 
-            let began = Instant::now();
-            mysql.patch(&json!({ "spec": { "replicas": 5 } })).await?;
-            mysql.wait_until_healthy().await?;
-            tell(place, "3 to 5 instances", began);
+            grow(&mysql, 5).await?;
             mysql.wait_for_rows(5, "harbour.rope", "1\n2\n3\n4").await?;
             stage.audit().check_restricted(place.namespace(), since)?;
             Ok(())
         })
         .await
+}
+
+/// A stall this long is no noise of a busy machine.
+const STALL: f64 = 15.0;
+
+/// Instances are added while a client writes.
+async fn grow(mysql: &Mysql, replicas: u16) -> Result<()> {
+    let writer = Writer::start(mysql).await?;
+    let began = Instant::now();
+    mysql.patch(&json!({ "spec": { "replicas": replicas } })).await?;
+    mysql.wait_until_healthy().await?;
+    writer.goes_on().await?;
+    let rows = writer.stop()?;
+    let (gap, took) = (longest_gap(&rows, began), began.elapsed().as_secs_f64());
+    mysql.place.stage().say(&format!("to {replicas} instances in {took:.1} s under writes: longest gap {gap:.2} s"));
+    ensure!(gap < STALL, "writes waited {gap:.1} s while instances were added");
+    check_kept(mysql, &rows).await
 }
 
 /// The primary is labelled, all others follow, and nobody else takes writes.
@@ -87,6 +105,45 @@ async fn another_primary(mysql: &Mysql, than: u16) -> Result<u16> {
         Ok(primary)
     })
     .await
+}
+
+/// The primary hands over under writes, and then once more while a statement runs that takes longer than anybody waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_switchover_under_writes_loses_nothing() -> Result<()> {
+    let stage = Stage::get().await?;
+    stage
+        .with_namespace("handover", true, async |place| {
+            let mysql = place.mysql(|_| ()).await?;
+            let writer = Writer::start(&mysql).await?;
+            let began = Instant::now();
+            switch_over(&mysql).await?;
+            writer.goes_on().await?;
+            let gap = longest_gap(&writer.rows(), began);
+            stage.say(&format!("switchover under writes: longest gap {gap:.2} s"));
+
+            let (primary, service) = (mysql.primary().await?, mysql.primary_service());
+            let slow = "CREATE TABLE harbour.slow (a INT PRIMARY KEY); INSERT INTO harbour.slow SELECT SLEEP(15)";
+            let asks = mysql.clone();
+            let statement = tokio::spawn(async move { asks.try_sql(primary, "moco-writable", &service, slow).await });
+            wait_for("the slow statement runs", LONG, async || {
+                let running = "SELECT COUNT(*) FROM performance_schema.processlist WHERE INFO LIKE 'INSERT INTO harbour.slow%'";
+                let running = mysql.administer(primary, running).await?;
+                ensure!(running == "1", "{running} run");
+                Ok(())
+            })
+            .await?;
+            let began = Instant::now();
+            switch_over(&mysql).await?;
+            writer.goes_on().await?;
+            let gap = longest_gap(&writer.rows(), began);
+            stage.say(&format!("switchover with a statement of 15 s: longest gap {gap:.2} s"));
+            let ended = statement.await??;
+            ensure!(ended.code != 0, "who held the primary open for too long was not disconnected: {ended:?}");
+            let rows = writer.stop()?;
+            ensure!(changes(&rows) == 2, "{} changes of the server in two switchovers", changes(&rows));
+            check_kept(&mysql, &rows).await
+        })
+        .await
 }
 
 /// Somebody asks the primary to hand over.

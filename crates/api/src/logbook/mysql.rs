@@ -19,6 +19,9 @@ pub struct MySqlEntries {
     /// Whether any server was ever opened to writes: from then on there is a history to keep.
     #[serde(default)]
     pub opened: bool,
+    /// Whether a change of the primary has begun and is not over: it is closed, others receive nothing, or the new one is not open yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changing: bool,
     /// The server id of the first instance, where the spec names none.
     #[serde(default)]
     pub server_id_base: u32,

@@ -3,6 +3,7 @@
 //! It runs in the lab's network, as an application in a pod would. A row is never tried again: what became of one that was not
 //! answered nobody knows, and it counts for nothing.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -132,6 +133,22 @@ async fn connect(options: &OptsBuilder) -> Option<(Conn, String)> {
 
 fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
     it.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The longest time between two rows that the client was told of since a moment, in seconds.
+pub fn longest_gap(rows: &[Row], since: Instant) -> f64 {
+    let told = std::iter::once(since).chain(rows.iter().map(|row| row.told).filter(|told| *told > since));
+    let told: Vec<Instant> = told.collect();
+    told.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_secs_f64()).fold(0.0, f64::max)
+}
+
+/// Fails when a row that the client was told of is not there.
+pub async fn check_kept(mysql: &Mysql, rows: &[Row]) -> Result<()> {
+    let kept = mysql.read_from(mysql.primary().await?, &format!("SELECT id FROM {TABLE}")).await?;
+    let kept: BTreeSet<u64> = kept.lines().filter_map(|line| line.parse().ok()).collect();
+    let lost: Vec<u64> = rows.iter().map(|row| row.id).filter(|id| !kept.contains(id)).collect();
+    ensure!(lost.is_empty(), "{} of {} rows that the client was told of are lost: {lost:?}", lost.len(), rows.len());
+    Ok(())
 }
 
 /// How often the server changed. The client sends one row after the other, so a change that no change of the primary explains is a row

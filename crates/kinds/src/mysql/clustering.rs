@@ -11,7 +11,7 @@ use windlass_core::reason;
 use windlass_core::step::{Act, ObjectKind, ObjectRef, Step};
 
 use super::acknowledging::{Next, Voter, next};
-use super::deeds::{CATCH_UP, Deed, Source, Task};
+use super::deeds::{CATCH_UP, Deed, Place, Source, Task};
 use super::instance::{CloneState, Instance, Known};
 use super::office::{Office, office};
 use super::plan::Planner;
@@ -25,6 +25,9 @@ impl Planner<'_> {
         }
         if let Some(message) = self.scene.bad_grace() {
             self.wait(reason!("InvalidAnnotation"), message, false);
+        }
+        if self.scene.is_to_be_let_alone() && self.scene.entries.changing {
+            return self.finish(trusted);
         }
         let office = if trusted { office(&self.scene) } else { Office::Stay };
         match &office {
@@ -42,8 +45,7 @@ impl Planner<'_> {
         }
         // Whoever waits for another one to follow must let it. But a server that has lost the cluster's data is nobody's source, and
         // takes no writes.
-        let lost = self.scene.known(self.scene.primary()).is_some_and(|known| self.scene.cluster().lost_its_data(known));
-        let stays = matches!(office, Office::Stay | Office::Wait { .. }) && !lost;
+        let stays = matches!(office, Office::Stay | Office::Wait { .. }) && !self.scene.has_lost_its_primary();
         if stays {
             self.replicas();
             if trusted {
@@ -51,6 +53,37 @@ impl Planner<'_> {
             }
         }
         self.roles(stays);
+    }
+
+    /// What a change of the primary left halfway is finished, or undone when nobody else got the office yet: the one that is on record
+    /// takes writes, and the others receive from it. Then the servers are let alone.
+    fn finish(&mut self, trusted: bool) {
+        if self.scene.has_lost_its_primary() {
+            return;
+        }
+        let stopped: Vec<(Ordinal, bool)> = self
+            .scene
+            .replicas()
+            .filter_map(|it| {
+                let known = it.known.as_ref()?;
+                let is_stopped = known.replication.as_ref().is_some_and(|it| !it.connects);
+                is_stopped.then_some((it.ordinal, known.acknowledges))
+            })
+            .collect();
+        if self.scene.known(self.scene.primary()).is_some() {
+            self.replicas();
+            if trusted {
+                self.primary();
+            }
+            self.roles(true);
+        } else {
+            // It may be gone. Whoever followed it goes on to try, as if nothing had begun.
+            let source = self.scene.source();
+            for (ordinal, acknowledges) in stopped {
+                let task = Task::Follow { source: source.clone(), acknowledges };
+                self.task(ordinal, task, "the change of the primary is undone, because clustering is to stop");
+            }
+        }
     }
 
     /// Whether somebody waits for the data of a backup. Empty servers that take writes would pass for restored ones.
@@ -96,15 +129,44 @@ impl Planner<'_> {
                 let task = Task::Save { set: surplus.to_string() };
                 return self.task(ordinal, task, "no client was told of these transactions");
             }
-            let donor = Source { host: place.address, port: ADMIN_PORT };
-            let task = Task::Replace { donor, over: known.executed.to_string() };
-            return self.task(ordinal, task, "its surplus was told to no client, and is saved beside its data directory");
+            return self.replace(
+                ordinal,
+                known,
+                place,
+                "its surplus was told to no client, and is saved beside its data directory",
+            );
         }
         let message = format!(
             "instance {ordinal} has transactions that the primary never had, and takes no part; save what it has if you need it, then \
              delete its claim and its pod: it comes back with a copy of the primary's data"
         );
         self.wait(reason!("ErrantReplica"), message, false);
+    }
+
+    /// It needs what the primary can give to nobody any more, and the primary has all that it has: a copy loses nothing.
+    fn too_old(&mut self, ordinal: Ordinal, known: &Known, primary: &Known) {
+        if known.replication.as_ref().is_some_and(|it| it.connects) {
+            return self.task(ordinal, Task::StopReceiving, "the primary cannot give it what it needs any more");
+        }
+        let place = self.scene.place(self.scene.primary()).filter(|_| known.has().is_within(&primary.executed));
+        if let Some(place) = place {
+            return self.replace(
+                ordinal,
+                known,
+                place,
+                "it needs transactions that the primary has purged from its binary logs",
+            );
+        }
+        let message = format!(
+            "instance {ordinal} needs transactions that the primary has purged from its binary logs; it gets a copy of the primary's data \
+             when the primary was heard to have everything that it has"
+        );
+        self.wait(reason!("ReplicaTooOld"), message, false);
+    }
+
+    fn replace(&mut self, ordinal: Ordinal, known: &Known, primary: Place, why: &str) {
+        let donor = Source { host: primary.address, port: ADMIN_PORT };
+        self.task(ordinal, Task::Replace { donor, over: known.executed.to_string() }, why);
     }
 
     fn replica(&mut self, ordinal: Ordinal, known: &Known, primary: &Known) {
@@ -116,12 +178,8 @@ impl Planner<'_> {
             }
             return;
         }
-        if !primary.purged.is_within(&known.has()) {
-            let message = format!(
-                "instance {ordinal} needs transactions that the primary does not have in its binary logs any more; delete its claim and \
-                 its pod: it comes back with a copy of the primary's data"
-            );
-            return self.wait(reason!("ReplicaTooOld"), message, true);
+        if known.is_too_old_for(primary) {
+            return self.too_old(ordinal, known, primary);
         }
         let follow = |acknowledges| Task::Follow { source: source.clone(), acknowledges };
         match &known.replication {

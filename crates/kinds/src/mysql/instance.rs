@@ -97,6 +97,11 @@ impl Known {
         (!received.is_within(&self.executed)).then(|| Task::CatchUp { set: received.to_string(), within })
     }
 
+    /// Whether it needs transactions that the primary can give to nobody any more.
+    pub fn is_too_old_for(&self, primary: &Known) -> bool {
+        !primary.purged.is_within(&self.has())
+    }
+
     /// Whether it has transactions that no order of replication explains. Those of the primary's own making are explained: it may have
     /// made them since it was asked.
     pub fn is_errant(&self, primary: &Known) -> bool {

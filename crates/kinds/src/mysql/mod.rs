@@ -92,6 +92,11 @@ impl Kind for MySql {
         }
     }
 
+    fn halfway(logbook: &LogbookSpec) -> Vec<String> {
+        let changing = logbook.mysql.as_ref().is_some_and(|it| it.changing);
+        changing.then(|| "the change of the primary that has begun, or its undoing".to_owned()).into_iter().collect()
+    }
+
     fn learn(facts: &mut Facts, fact: Fact, now: Timestamp) {
         facts.learn(fact, now);
     }

@@ -11,6 +11,7 @@ use windlass_core::ordinals::Ordinal;
 use super::acknowledging::{Reading, Refusal, Voter, judge};
 use super::deeds::{CATCH_UP, Task};
 use super::gtid::GtidSet;
+use super::instance::Instance;
 use super::scene::Scene;
 
 /// How long statements may hold up a switchover before they are ended.
@@ -68,9 +69,10 @@ fn switch_over(scene: &Scene<'_>) -> Office {
         let why = format!("instance {} is to hand over, and no other one follows it", scene.primary());
         return Office::Wait { why, stalled: false };
     };
-    // Commits that wait for somebody who does not acknowledge would hold it open for ever: they are helped first.
-    let settings = scene.settings(primary);
-    if !primary.super_read_only && settings.enabled.len() < settings.count {
+    // Commits that wait for somebody who receives nothing, or does not acknowledge, would hold it open for ever: they are helped first.
+    let acknowledges = |it: &&Instance| it.known.as_ref().is_some_and(|known| known.acknowledges);
+    let helpers = scene.replicas().filter(|it| scene.is_following(it.ordinal)).filter(acknowledges).count();
+    if !primary.super_read_only && helpers < scene.settings(primary).count {
         return Office::Stay;
     }
     if !primary.super_read_only {

@@ -13,6 +13,7 @@ use windlass_core::views::PodView;
 
 use super::MySql;
 use super::acknowledging::{Council, Next, next};
+use super::instance::Known;
 use super::office::{Change, Office, office};
 use super::scene::{Scene, server_id_base};
 
@@ -53,7 +54,8 @@ pub(super) fn remember(observed: &Observed<'_, MySql>, logbook: &mut LogbookSpec
     }
     note_saved(&scene, &mut entries);
     if let Some(primary) = scene.known(scene.primary()) {
-        let stays = |ordinal: Ordinal| scene.known(ordinal).is_none_or(|known| known.is_errant(primary));
+        let is_to_go = |known: &Known| known.is_errant(primary) || known.is_too_old_for(primary);
+        let stays = |ordinal: Ordinal| scene.known(ordinal).is_none_or(is_to_go);
         let pods = scene.by_pod();
         let same = |pod: &PodView, uid: &str| pod.meta.uid == uid;
         let on = |intent: &Intent| pods.iter().find(|(_, pod)| same(pod, &intent.uid)).map(|(ordinal, _)| *ordinal);
@@ -61,7 +63,13 @@ pub(super) fn remember(observed: &Observed<'_, MySql>, logbook: &mut LogbookSpec
         entries.errant = scene.cluster().errant().into_iter().map(Ordinal::get).collect();
     }
     council(&scene, &mut entries);
-    if let Office::Hand { to, by } = office(&scene) {
+    // Who is to let the servers alone begins nothing, and finishes what it began.
+    let office = if scene.is_to_be_let_alone() { Office::Stay } else { office(&scene) };
+    entries.changing = match office {
+        Office::Prepare(_) | Office::Hand { .. } => true,
+        Office::Stay | Office::Wait { .. } => entries.changing && !scene.is_at_rest(),
+    };
+    if let Office::Hand { to, by } = office {
         if by == Change::Failover {
             note_promotion(&scene, to, &mut entries);
         }

@@ -12,7 +12,7 @@ use windlass_api::logbook::mysql::{CouncilEntry, MySqlEntries, VoterEntry};
 use windlass_api::mysql::conditions::State;
 use windlass_api::mysql::{DEFAULT_REPLICAS, keys};
 
-use windlass_core::kind::Observed;
+use windlass_core::kind::{Kind as _, Observed};
 use windlass_core::ordinals::Ordinal;
 use windlass_core::views::{PodView, StatefulSetView};
 
@@ -22,7 +22,7 @@ use super::build::Names;
 use super::deeds::{Deed, Place, Source};
 use super::facts::{Failed, Silence, after};
 use super::gtid::GtidSet;
-use super::instance::{Instance, Known};
+use super::instance::{Instance, Known, Replication};
 use super::state::{Cluster, Upstream, state};
 
 /// Where clients and replicas connect.
@@ -288,6 +288,40 @@ impl<'a> Scene<'a> {
         let server = known.server.to_string();
         let holds = |set: &str| set.parse::<GtidSet>().is_ok_and(|set| surplus.is_within(&set));
         self.entries.saved.iter().any(|it| it.server == server && holds(&it.set))
+    }
+
+    /// Whether somebody asks to let the servers alone.
+    pub(super) fn is_to_be_let_alone(&self) -> bool {
+        MySql::pause(self.observed.resource).clustering.paused
+    }
+
+    /// Whether an instance that runs was not asked since something was done to it, or since it started. That is no silence.
+    fn is_unheard(&self, ordinal: Ordinal) -> bool {
+        let facts = self.pod(ordinal).map(|pod| self.observed.facts.of(pod));
+        self.place(ordinal).is_some() && facts.flatten().is_none_or(|it| it.known.is_none() && it.silent.is_none())
+    }
+
+    /// Whether another server answers in the primary's place: it has lost the cluster's data, and is nobody's source.
+    pub(super) fn has_lost_its_primary(&self) -> bool {
+        self.known(self.primary()).is_some_and(|known| self.cluster().lost_its_data(known))
+    }
+
+    /// Whether the primary takes writes, as far as it can be heard, and nobody who should receive was told not to. From one that has
+    /// lost its data nobody should.
+    pub(super) fn is_at_rest(&self) -> bool {
+        if self.instances.iter().any(|it| self.is_unheard(it.ordinal)) {
+            return false;
+        }
+        if self.has_lost_its_primary() {
+            return true;
+        }
+        let errant = self.cluster().errant();
+        let was_stopped = |known: &Known| {
+            let stopped = |it: &Replication| it.source_host == self.host && !it.connects && it.error.is_none();
+            known.replication.as_ref().is_some_and(stopped)
+        };
+        let waits = |it: &Instance| !errant.contains(&it.ordinal) && it.known.as_ref().is_some_and(was_stopped);
+        self.known(self.primary()).is_none_or(|primary| !primary.read_only) && !self.replicas().any(waits)
     }
 
     /// Whether the primary shall hand over: its pod is about to go, or somebody asked for it.
