@@ -208,7 +208,7 @@ impl Campaign {
                 let plan = Plan::on_lab(&["--features", "lab", "--test", "upgrade"], "another_version_restarts_nothing").times(
                     100,
                     "WINDLASS_UPGRADE_CLUSTERS",
-                    " clusters and three real ones upgraded",
+                    " clusters and four real ones upgraded",
                 );
                 Plan { lab: Some(Installed::WithTheNext), ..plan }
             }

@@ -50,7 +50,11 @@ impl Writer {
     pub async fn start(mysql: &Mysql) -> Result<Self> {
         let primary = mysql.primary().await?;
         let make = format!("CREATE DATABASE IF NOT EXISTS harbour; CREATE TABLE IF NOT EXISTS {TABLE} (id BIGINT PRIMARY KEY)");
-        mysql.sql(primary, "moco-writable", &mysql.primary_service(), &make).await?;
+        // It takes a node a moment to hear of who is behind a Service.
+        wait_for("the table is made", LONG, async || {
+            mysql.sql(primary, "moco-writable", &mysql.primary_service(), &make).await.map(drop)
+        })
+        .await?;
         let service = mysql.place.api::<Service>().get(&mysql.primary_service()).await?;
         let address = service.spec.and_then(|spec| spec.cluster_ip).context("the Service has no address")?;
         let secret = mysql.place.api::<Secret>().get(&format!("moco-{NAME}")).await?;

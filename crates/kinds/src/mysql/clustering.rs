@@ -241,9 +241,12 @@ impl Planner<'_> {
 
     fn acknowledge(&mut self, voters: &BTreeSet<Voter>, acknowledges: bool) {
         let source = self.scene.source();
-        for voter in voters {
+        // Another server in its place is not meant, and one that was not asked since the last task has been told already, perhaps.
+        let is_meant = |voter: &&Voter| self.scene.known(voter.ordinal).is_some_and(|known| known.server == voter.server);
+        let meant: Vec<Ordinal> = voters.iter().filter(is_meant).map(|voter| voter.ordinal).collect();
+        for ordinal in meant {
             let why = if acknowledges { "it is to acknowledge" } else { "it is not to acknowledge any more" };
-            self.task(voter.ordinal, Task::Follow { source: source.clone(), acknowledges }, why);
+            self.task(ordinal, Task::Follow { source: source.clone(), acknowledges }, why);
         }
     }
 
@@ -295,6 +298,10 @@ impl Planner<'_> {
             if again > self.scene.observed.now {
                 return;
             }
+        }
+        // Whatever was done just now and has no effect is not done again at once: a mistake must not become a storm.
+        if self.scene.repeats_at(ordinal, &task).is_some_and(|at| at > self.scene.observed.now) {
+            return;
         }
         let deed = Deed { place, task };
         if self.scene.running(ordinal).is_none()

@@ -101,6 +101,8 @@ pub struct InstanceFacts {
     pub silent: Option<Silence>,
     /// The task that failed last. It is forgotten when a task succeeds.
     pub failure: Option<Failed>,
+    /// The task that was done last, and when.
+    pub done: Option<(Task, Timestamp)>,
     /// What was put beside its data directory last.
     pub saved: Option<String>,
 }
@@ -136,8 +138,17 @@ impl Facts {
     /// Takes in what came from an instance.
     pub fn learn(&mut self, fact: Fact, now: Timestamp) {
         let Place { pod, pod_uid, process, .. } = fact.place;
-        let fresh =
-            InstanceFacts { pod_uid, process, known: None, asked: now, heard: now, silent: None, failure: None, saved: None };
+        let fresh = InstanceFacts {
+            pod_uid,
+            process,
+            known: None,
+            asked: now,
+            heard: now,
+            silent: None,
+            failure: None,
+            done: None,
+            saved: None,
+        };
         let known = self.all.entry(pod).or_insert_with(|| fresh.clone());
         if (&known.pod_uid, &known.process) != (&fresh.pod_uid, &fresh.process) {
             *known = fresh;
@@ -155,6 +166,7 @@ impl Facts {
             }
             News::Ended { task, end } => {
                 known.known = None;
+                known.done = (end == End::Done).then(|| (task.clone(), now));
                 known.failure = match (task, end) {
                     (Task::Save { set }, End::Done) => {
                         known.saved = Some(set);

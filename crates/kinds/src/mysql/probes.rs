@@ -62,8 +62,15 @@ pub(super) fn look_again(observed: &Observed<'_, MySql>) -> Duration {
     let scene = Scene::of(observed, entries(&observed.memory.entries()));
     let lost = scene.lost_at(scene.primary());
     let again = scene.instances.iter().filter_map(|it| scene.failed(it.ordinal)).map(Failed::again);
-    let soonest =
-        questions(&scene).into_iter().map(|(at, _)| at).chain(lost).chain(again).filter(|at| *at > observed.now).min();
+    let repeats = scene.instances.iter().filter_map(|it| scene.repeats(it.ordinal));
+    let soonest = questions(&scene)
+        .into_iter()
+        .map(|(at, _)| at)
+        .chain(lost)
+        .chain(again)
+        .chain(repeats)
+        .filter(|at| *at > observed.now)
+        .min();
     let wait = soonest.and_then(|at| Duration::try_from(at.duration_since(observed.now)).ok());
     wait.unwrap_or(QUIET).clamp(Duration::from_millis(50), QUIET)
 }

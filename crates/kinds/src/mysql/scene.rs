@@ -19,7 +19,7 @@ use windlass_core::views::{PodView, StatefulSetView};
 use super::MySql;
 use super::acknowledging::{Council, Record, Settings, Voter};
 use super::build::Names;
-use super::deeds::{Deed, Place, Source};
+use super::deeds::{Deed, Place, Source, Task};
 use super::facts::{Failed, Silence, after};
 use super::gtid::GtidSet;
 use super::instance::{Instance, Known, Replication};
@@ -35,6 +35,9 @@ const HANGS: Duration = Duration::from_secs(4);
 /// For how long nothing may come back from an instance at all. What was lost on the way is sent again after 0.2, 0.4, 0.8, 1.6 and 3.2
 /// seconds: a stall of three seconds, and then a lost packet, are over by then.
 const UNREACHABLE: Duration = Duration::from_secs(7);
+
+/// The least time between two times that the same is done to an instance.
+const REPEATED: Duration = Duration::from_secs(1);
 
 /// The highest number that the first server id may have, so that those of all instances fit.
 const SERVER_IDS: u32 = 1 << 30;
@@ -213,6 +216,22 @@ impl<'a> Scene<'a> {
     /// What failed on an instance last.
     pub(super) fn failed(&self, ordinal: Ordinal) -> Option<&'a Failed> {
         self.observed.facts.of(self.pod(ordinal)?)?.failure.as_ref()
+    }
+
+    /// From when on a task may be done again that was done to an instance last.
+    pub(super) fn repeats_at(&self, ordinal: Ordinal, task: &Task) -> Option<Timestamp> {
+        let (done, at) = self.last_done(ordinal)?;
+        (done == task).then(|| after(at, REPEATED))
+    }
+
+    /// When something else than what was done to an instance last is not awaited any longer.
+    pub(super) fn repeats(&self, ordinal: Ordinal) -> Option<Timestamp> {
+        self.last_done(ordinal).map(|(_, at)| after(at, REPEATED))
+    }
+
+    fn last_done(&self, ordinal: Ordinal) -> Option<(&'a Task, Timestamp)> {
+        let (task, at) = self.observed.facts.of(self.pod(ordinal)?)?.done.as_ref()?;
+        Some((task, *at))
     }
 
     /// What runs on an instance now.

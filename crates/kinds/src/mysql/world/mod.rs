@@ -42,6 +42,8 @@ struct World {
     servers: Servers,
     now: Timestamp,
     dice: Dice,
+    /// How many of a hundred answers take until the next pass.
+    slow: u16,
     /// What happened, for a person who looks at a play that went wrong.
     story: Vec<String>,
     /// What was told to people, and what the process that tells has in mind.
@@ -79,6 +81,7 @@ impl World {
             servers: Servers::new(size.into()),
             now: Timestamp::from_second(BEGINNING).unwrap(),
             dice: Dice::new(seed),
+            slow: 0,
             story: Vec::new(),
             news: Vec::new(),
             memory_of_telling: super::news::Told::default(),
@@ -167,6 +170,10 @@ impl World {
         for probe in self.watched(MySql::probes) {
             // The end of a watch is found out by the next look.
             let Probe::Look(place) = probe else { continue };
+            // An answer may take until the next pass.
+            if self.dice.chance(self.slow) {
+                continue;
+            }
             let number = usize::from(place.ordinal.get());
             let news = match self.servers.look(number, host, 10) {
                 Some(known) => News::Seen(Box::new(known)),
@@ -431,6 +438,7 @@ fn whatever_happens_nothing_that_was_told_is_lost() {
         let size = if seed % 4 == 0 { 5 } else { 3 };
         let mut world = World::new(size, seed);
         world.settle();
+        world.slow = 20;
         for _ in 0..40 {
             world.live();
             if world.dice.chance(30) {
@@ -439,6 +447,7 @@ fn whatever_happens_nothing_that_was_told_is_lost() {
             world.pass(10);
             world.check(seed);
         }
+        world.slow = 0;
         world.settle();
         world.check(seed);
         let state = world.state();
