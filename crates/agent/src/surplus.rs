@@ -42,9 +42,14 @@ fn failed(act: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Save
     move |source| SaveFailure::File { act, path: path.to_owned(), source }
 }
 
-/// Saves these logs of the data directory under a name, with a note. What is there already stays; it can be done again.
+/// Saves these logs of the data directory under a name, with a note. What is there already stays; it can be done again. Without any log
+/// there is nothing to save, and only the identity goes.
 pub fn save(volume: &Path, name: &str, note: &str, logs: &[String]) -> Result<PathBuf, SaveFailure> {
     let data = volume.join(DATA);
+    if logs.is_empty() {
+        forget_identity(&data)?;
+        return Ok(data);
+    }
     let place = volume.join(DIRECTORY).join(plain(name)?);
     std::fs::create_dir_all(&place).map_err(failed("made", &place))?;
     for log in logs {
@@ -113,10 +118,19 @@ mod tests {
     }
 
     #[test]
+    fn without_a_log_only_the_identity_goes() {
+        let volume = volume();
+        save(volume.path(), "one", "", &[]).unwrap();
+        assert!(!volume.path().join(DATA).join(IDENTITY).exists());
+        assert!(!volume.path().join(DIRECTORY).exists());
+    }
+
+    #[test]
     fn names_do_not_lead_elsewhere() {
         let volume = volume();
         for name in ["", "..", "../x", "a/b", ".hidden"] {
-            assert!(matches!(save(volume.path(), name, "", &[]), Err(SaveFailure::Name(_))), "{name}");
+            let log = ["binlog.000001".to_owned()];
+            assert!(matches!(save(volume.path(), name, "", &log), Err(SaveFailure::Name(_))), "{name}");
             assert!(matches!(save(volume.path(), "x", "", &[name.to_owned()]), Err(SaveFailure::Name(_))), "{name}");
         }
     }

@@ -183,11 +183,16 @@ async fn stop_clustering(mysql: &Mysql) -> Result<()> {
     }
     let before = pods.get(&mysql.pod(primary)).await?.metadata.uid;
     let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+    let deleted = Instant::now();
     pods.delete(&mysql.pod(primary), &at_once).await?;
     wait_for("the primary's server runs again", LONG, async || {
         let pod = pods.get(&mysql.pod(primary)).await?;
         ensure!(pod.metadata.uid != before, "the old pod is still there");
-        mysql.read_from(primary, "SELECT 1").await
+        // For a moment a command in the new pod still gets into the container of the old one.
+        let uptime = "SELECT VARIABLE_VALUE FROM performance_schema.global_status WHERE VARIABLE_NAME = 'Uptime'";
+        let uptime: u64 = mysql.read_from(primary, uptime).await?.parse()?;
+        ensure!(uptime <= deleted.elapsed().as_secs(), "it is the old server, which runs for {uptime} s");
+        Ok(())
     })
     .await?;
     let labels = json!({ "metadata": { "labels": { "berth": "north" } } });

@@ -130,8 +130,7 @@ pub(crate) struct MysqlSaveOptions {
     #[arg(long)]
     note: String,
 
-    /// The binary logs, by their names.
-    #[arg(required = true)]
+    /// The binary logs, by their names. Without any, only the server's identity goes.
     logs: Vec<String>,
 }
 

@@ -26,9 +26,11 @@ pub(super) async fn save(servers: &Servers, place: &Place, set: &str) -> Result<
     let (mut session, _) = servers.log_in(place).await?;
     // A log that is written to is closed by this, so that what is saved does not change.
     session.run("closing the binary log", "FLUSH NO_WRITE_TO_BINLOG BINARY LOGS").await?;
-    let logs = logs_with(&mut session, &wanted).await?;
-    let (source, numbers) = wanted.ranges().last().ok_or_else(|| strange("it is nothing"))?;
-    let name = format!("{}-{}-{}", source.uuid, numbers.start(), numbers.end());
+    let logs = if wanted.is_empty() { Vec::new() } else { logs_with(&mut session, &wanted).await? };
+    let name = wanted.ranges().last().map_or_else(
+        || "nothing".to_owned(),
+        |(source, numbers)| format!("{}-{}-{}", source.uuid, numbers.start(), numbers.end()),
+    );
     let mut command: Vec<String> = [PROGRAM, "mysql-save", "--name"].map(str::to_owned).to_vec();
     command.extend([name, "--note".to_owned(), set.replace('\n', "")]);
     command.extend(logs);

@@ -12,6 +12,7 @@ use windlass_core::step::{Act, ObjectKind, ObjectRef, Step};
 
 use super::acknowledging::{Next, Voter, next};
 use super::deeds::{CATCH_UP, Deed, Place, Source, Task};
+use super::gtid::GtidSet;
 use super::instance::{CloneState, Instance, Known};
 use super::office::{Office, office};
 use super::plan::Planner;
@@ -150,12 +151,11 @@ impl Planner<'_> {
         }
         let place = self.scene.place(self.scene.primary()).filter(|_| known.has().is_within(&primary.executed));
         if let Some(place) = place {
-            return self.replace(
-                ordinal,
-                known,
-                place,
-                "it needs transactions that the primary has purged from its binary logs",
-            );
+            let why = "it needs transactions that the primary has purged from its binary logs";
+            if !self.scene.is_saved(known, &GtidSet::default()) {
+                return self.task(ordinal, Task::Save { set: String::new() }, why);
+            }
+            return self.replace(ordinal, known, place, why);
         }
         let message = format!(
             "instance {ordinal} needs transactions that the primary has purged from its binary logs; it gets a copy of the primary's data \

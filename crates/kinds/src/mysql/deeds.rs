@@ -100,7 +100,8 @@ pub enum Task {
         /// Whose.
         donor: Source,
     },
-    /// Put transactions that only this instance has beside its data directory, as they are in its binary logs.
+    /// Put transactions that only this instance has beside its data directory, as they are in its binary logs. From its next start on
+    /// it is another server: who acknowledged something with data that is about to be replaced does not count any more.
     Save {
         /// Which ones, as the server writes them.
         set: String,
@@ -156,6 +157,7 @@ impl Display for Deed {
             Task::CatchUp { .. } => write!(f, "wait until {pod} has caught up"),
             Task::Depose => write!(f, "cut off the clients of {pod}, and close it to writes"),
             Task::Clone { donor } => write!(f, "copy the data of {} to {pod}", donor.host),
+            Task::Save { set } if set.is_empty() => write!(f, "let {pod} be another server when its data is replaced"),
             Task::Save { set } => write!(f, "save {} of {pod}", set.replace('\n', "")),
             Task::Replace { donor, .. } => write!(f, "replace the data of {pod} by a copy of {}", donor.host),
         }

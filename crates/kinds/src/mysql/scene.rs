@@ -314,8 +314,12 @@ impl<'a> Scene<'a> {
         MySql::pause(self.observed.resource).clustering.paused
     }
 
-    /// Whether an instance that runs was not asked since something was done to it, or since it started. That is no silence.
+    /// Whether an instance that runs was not asked since something was done to it, or since it started. That is no silence. While
+    /// something is being done to it, what it said before counts for nothing.
     fn is_unheard(&self, ordinal: Ordinal) -> bool {
+        if self.running(ordinal).is_some() {
+            return true;
+        }
         let facts = self.pod(ordinal).map(|pod| self.observed.facts.of(pod));
         self.place(ordinal).is_some() && facts.flatten().is_none_or(|it| it.known.is_none() && it.silent.is_none())
     }

@@ -1,12 +1,13 @@
 //! A replica that needs what the primary has purged from its binary logs.
 
 use rstest::rstest;
+use windlass_api::logbook::mysql::SavedEntry;
 
 use super::super::gtid::{GtidSet, Uuid};
 use super::*;
 
 /// What is planned for instance 2, which has this many of the primary's ten transactions, of which it purged eight.
-fn planned(has: u64, connects: bool) -> (Vec<String>, Vec<&'static str>) {
+fn planned(has: u64, connects: bool, saved: bool) -> Vec<String> {
     let mut world = World::new(3, 31);
     world.settle();
     let made = |count: u64| GtidSet::of_range(Uuid::new(1).into(), 1..=count);
@@ -21,17 +22,28 @@ fn planned(has: u64, connects: bool) -> (Vec<String>, Vec<&'static str>) {
         }
         world.facts.learn(Fact { place: place.unwrap(), news: News::Seen(Box::new(known)) }, world.now);
     }
-    let plan = world.watched(MySql::plan);
-    let steps = plan.steps.iter().map(ToString::to_string).filter(|it| it.contains(&pod_name(2))).collect();
-    (steps, plan.waiting.iter().map(|it| it.reason.as_str()).collect())
+    if saved {
+        let server = Uuid::new(3).to_string();
+        let mut remembered = entries(&world.logbook);
+        remembered.saved.push(SavedEntry { ordinal: 2, server, set: String::new() });
+        world.logbook.mysql = Some(remembered);
+    }
+    let steps = world.watched(MySql::plan).steps;
+    steps.iter().map(ToString::to_string).filter(|it| it.contains(&pod_name(2))).collect()
 }
 
 #[rstest]
-#[case::it_has_enough(8, true, None)]
-#[case::it_receives_still(5, true, Some("receive nothing"))]
-#[case::nothing_arrives_any_more(5, false, Some("replace the data of"))]
-fn one_that_cannot_follow_any_more_gets_a_copy(#[case] has: u64, #[case] connects: bool, #[case] expected: Option<&str>) {
-    let (steps, _) = planned(has, connects);
+#[case::it_has_enough(8, true, false, None)]
+#[case::it_receives_still(5, true, false, Some("receive nothing"))]
+#[case::nothing_arrives_any_more(5, false, false, Some("be another server"))]
+#[case::it_will_be_another_server(5, false, true, Some("replace the data of"))]
+fn one_that_cannot_follow_any_more_gets_a_copy(
+    #[case] has: u64,
+    #[case] connects: bool,
+    #[case] saved: bool,
+    #[case] expected: Option<&str>,
+) {
+    let steps = planned(has, connects, saved);
     match expected {
         Some(step) => assert!(steps.len() == 1 && steps[0].contains(step), "{steps:?}"),
         None => assert_eq!(steps, Vec::<String>::new()),

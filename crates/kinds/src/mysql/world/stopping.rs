@@ -154,8 +154,14 @@ fn what_was_not_asked_since_something_was_done_to_it_is_not_at_rest() {
     let at_rest = |world: &World| world.watched(|observed| Scene::of(observed, entries(&world.logbook)).is_at_rest());
     assert!(at_rest(&world));
     let place = world.watched(|observed| Scene::of(observed, entries(&world.logbook)).place(Ordinal::new(0)).unwrap());
-    let news = |news| Fact { place: place.clone(), news };
     let task = super::super::deeds::Task::CloseToWrites { patience: std::time::Duration::ZERO };
+    let deed = Deed { place: place.clone(), task: task.clone() };
+    let closing = world.watched(|observed| {
+        let running = Observed { running: std::slice::from_ref(&deed), ..*observed };
+        Scene::of(&running, entries(&world.logbook)).is_at_rest()
+    });
+    assert!(!closing, "what it said before it is closed counts for nothing");
+    let news = |news| Fact { place: place.clone(), news };
     world.facts.learn(news(News::Ended { task, end: super::super::facts::End::Done }), world.now);
     assert!(!at_rest(&world), "nobody knows how it is now");
     world.facts.learn(news(News::Silent { how: Silence::Closed, why: "it is gone".into() }), world.now);
