@@ -56,6 +56,9 @@ pub trait Kind: Sized + Send + Sync + 'static {
     /// The names of its actions that are announced before they are taken.
     const INTENTS: &'static [&'static str];
 
+    /// The finalizer that holds its resource until nothing is left to do for it. Only the release that looks after it touches it.
+    const FINALIZER: Option<&'static str> = None;
+
     /// The metrics that this kind has of its own.
     const METRICS: &'static [Described] = &[];
 

@@ -162,6 +162,12 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         self.gate()?.permit()
     }
 
+    /// Whether this process holds the claim, by the newest logbook.
+    pub(crate) fn holds_claim(&self) -> bool {
+        let logbook = self.shared.caches.logbook(&self.key);
+        is_held_by(logbook.as_ref().and_then(|logbook| logbook.spec.claim.as_ref()), &self.shared.identity)
+    }
+
     fn gate(&self) -> Option<Gate> {
         let resource = self.shared.clusters.get(&self.key)?;
         let logbook = self.shared.caches.logbook(&self.key)?;

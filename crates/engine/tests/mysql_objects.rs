@@ -276,6 +276,19 @@ async fn a_volume_that_cannot_grow_is_told_and_nothing_else_is_touched() {
     quay.until("it is forgotten", |quay| quay.condition("Stalled").0 == "False").await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_cluster_has_its_finalizer_before_its_first_object_and_can_be_deleted() {
+    let quay = Quay::with_cluster().await;
+    assert_eq!(quay.get("mysqlclusters", CLUSTER).unwrap()["metadata"]["finalizers"], json!(["moco.cybozu.com/mysqlcluster"]));
+    let writes: Vec<String> = quay.server.mutations().iter().map(windlass_testkit::Call::rbac_resource).collect();
+    let first = |resource: &str| writes.iter().position(|it| it == resource).unwrap();
+    // The first write is the user's own.
+    let marked = writes.iter().skip(1).position(|it| it == "mysqlclusters").unwrap() + 1;
+    assert!(marked > first("logbooks") && marked < first("secrets") && marked < first("statefulsets"), "{writes:?}");
+    quay.api().delete(CLUSTER, &kube::api::DeleteParams::default()).await.unwrap();
+    quay.until("it is gone", |quay| quay.get("mysqlclusters", CLUSTER).is_none()).await;
+}
+
 /// What another operator made for the custom resource: with its names and its labels, not ours.
 async fn made_by_another(quay: &Quay, cluster: &MySQLCluster) {
     let labels = json!({ "app.kubernetes.io/name": "mysql", "app.kubernetes.io/instance": CLUSTER, "app.kubernetes.io/created-by": "moco" });

@@ -71,6 +71,7 @@ impl Kind for MySql {
 
     const NAME: &'static str = "mysql";
     const INTENTS: &'static [&'static str] = &[OPEN_TO_WRITES, REPLACE];
+    const FINALIZER: Option<&'static str> = Some(keys::FINALIZER);
     const METRICS: &'static [Described] = figures::METRICS;
 
     fn stored_status(resource: &MySQLCluster) -> Option<&MySQLClusterStatus> {
