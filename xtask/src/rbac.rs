@@ -77,7 +77,8 @@ pub(crate) const CLUSTERS: &[Rule] = &[
         groups: &[""],
         resources: &["pods"],
         verbs: &["delete", "get", "list", "patch", "watch"],
-        why: "list and watch: readiness of members; get: the same pod still, just before a hook changes it; patch: role labels; \
+        why: "list and watch: readiness of members; get: the same pod still, just before a hook changes it; patch: role labels, and the \
+              annotation that protects a primary; \
               delete: a member that must start anew, with its UID as precondition",
     },
     Rule {

@@ -8,6 +8,11 @@
 {{ include "windlass.name" . }}:{{ .Release.Namespace }}
 {{- end }}
 
+{{/* The same, where a colon is not allowed. No namespace has a dot in its name. */}}
+{{- define "windlass.domainElsewhere" -}}
+{{ include "windlass.name" . }}.{{ .Release.Namespace }}
+{{- end }}
+
 {{/* By which the pods are found; it can never be changed. */}}
 {{- define "windlass.selectorLabels" -}}
 app.kubernetes.io/name: windlass

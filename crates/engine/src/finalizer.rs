@@ -5,6 +5,7 @@
 //! not look after a cluster any more must not stand in the way of its end. Where there is no logbook nobody holds a claim, and none can
 //! be taken any more: a namespace that ends takes the logbook first.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kube::api::{Patch, PatchParams};
@@ -14,8 +15,10 @@ use serde_json::{Value, json};
 use windlass_api::logbook::Claim;
 use windlass_clients::members::Members;
 use windlass_core::claim;
-use windlass_core::kind::Kind;
+use windlass_core::gate::{Door, Gate};
+use windlass_core::kind::{Bond, Kind};
 use windlass_core::labels::FIELD_MANAGER;
+use windlass_core::outcome::Outcome;
 
 use crate::actor::{Actor, Shared};
 use crate::caches::Key;
@@ -157,6 +160,9 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         if !self.may_end(resource).await {
             return Next::new("Retry", SOON);
         }
+        if !self.loosen().await {
+            return Next::new("Retry", SOON);
+        }
         match send::<K>(&self.shared.calls, &self.key, TAKE_OFF, &without::<K>(resource.meta())).await {
             Ok(freed) => {
                 self.shared.clusters.put(&self.key, freed);
@@ -170,6 +176,18 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                 Next::new("Retry", SOON)
             }
         }
+    }
+
+    /// Takes away what keeps pods from being deleted: they shall go with the cluster. A deletion ends every pause.
+    async fn loosen(&self) -> bool {
+        let Some(permit) = Gate::new(Door::Open, Door::Open).permit() else { return false };
+        let mut loose = true;
+        for Bond { pod, over, annotation } in K::bonds(&self.shared.caches.children(&self.key)) {
+            let change = BTreeMap::from([(annotation.to_owned(), None)]);
+            let outcome = self.executor().label(&permit, (&pod, &over), &BTreeMap::new(), &change).await;
+            loose &= matches!(outcome, Outcome::Done { .. });
+        }
+        loose
     }
 
     /// Whether the end of the cluster is ours to allow. A claim that another release left is taken first; without a logbook it is

@@ -17,6 +17,7 @@ mod news;
 mod office;
 mod plan;
 mod probes;
+mod protection;
 mod remember;
 mod removals;
 mod roll;
@@ -33,7 +34,7 @@ use jiff::Timestamp;
 use windlass_api::logbook::LogbookSpec;
 use windlass_api::mysql::{MySQLCluster, MySQLClusterStatus, keys};
 use windlass_core::gate::{PauseRequest, PauseRequests};
-use windlass_core::kind::{Figures, Kind, News, Observed, Passed, Report};
+use windlass_core::kind::{Bond, Figures, Kind, News, Observed, Passed, Report};
 use windlass_core::labels;
 use windlass_core::memory::Entry;
 use windlass_core::metrics::{Described, Measure};
@@ -143,6 +144,10 @@ impl Kind for MySql {
 
     fn passed(pass: &Passed) -> Vec<Measure> {
         figures::passed(pass)
+    }
+
+    fn bonds(children: &Children) -> Vec<Bond> {
+        protection::bonds(children)
     }
 
     fn named(fact: &Fact) -> (&'static str, &'static str) {
