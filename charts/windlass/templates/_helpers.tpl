@@ -27,6 +27,25 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
+{{/* The name of the webhook's objects, which must fit a Service. */}}
+{{- define "windlass.webhook" -}}
+{{- $name := include "windlass.name" . }}
+{{- if gt (len $name) 55 }}{{ trunc 46 $name | trimSuffix "-" }}-{{ sha256sum $name | trunc 8 }}{{ else }}{{ $name }}{{ end }}-webhook
+{{- end }}
+
+{{- define "windlass.webhookSelectorLabels" -}}
+app.kubernetes.io/name: windlass
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/component: webhook
+{{- end }}
+
+{{- define "windlass.webhookLabels" -}}
+{{ include "windlass.webhookSelectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
 {{- define "windlass.image" -}}
 {{- with .Values.image }}
 {{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}

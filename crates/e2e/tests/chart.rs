@@ -167,6 +167,28 @@ async fn the_policy_is_for_pods_of_mysql_where_the_clusters_are() -> Result<()> 
 }
 
 #[tokio::test]
+async fn the_webhook_is_off_by_default_and_shares_nothing_with_another_release() -> Result<()> {
+    let values = json!({ "webhook": { "enabled": true }, "spec": { "labelSelector": "release=canary" } });
+    let (one, other) =
+        (release("windlass", "home").await?.render(&values).await?, release("windlass", "away").await?.render(&values).await?);
+    ensure!(identities(&one).is_disjoint(&identities(&other)), "{:?}", identities(&one).intersection(&identities(&other)));
+    for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+        let registration = of_kind(&one, kind)?;
+        ensure!(registration["metadata"]["name"] == "windlass.home" && registration["webhooks"].is_null(), "{registration}");
+    }
+    let is_webhook = |object: &&Value| object["kind"] == "Deployment" && object["metadata"]["name"] == "windlass-webhook";
+    let deployment = one.iter().find(is_webhook).context("no Deployment")?;
+    let arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
+    for argument in ["--selector=release=canary", "--service=windlass-webhook", "--registration=windlass.home"] {
+        ensure!(arguments.contains(argument), "{argument} in {arguments}");
+    }
+    let rights = one.iter().find(|it| it["kind"] == "ClusterRole" && it["metadata"]["name"] == "windlass-webhook:home");
+    let rights = &rights.context("no ClusterRole")?["rules"];
+    ensure!(rights[0]["resourceNames"] == json!(["windlass.home"]) && rights[0]["verbs"] == json!(["patch"]), "{rights}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn every_value_of_a_pod_reaches_it_and_none_breaks_the_selector() -> Result<()> {
     let values = json!({
         "replicas": 2,

@@ -1,6 +1,7 @@
 //! `MySQLCluster`: MySQL with semi-synchronous replication.
 
 pub mod acknowledging;
+pub mod admission;
 mod adoption;
 mod build;
 mod clustering;

@@ -37,7 +37,7 @@ const HANGS: Duration = Duration::from_secs(4);
 const UNREACHABLE: Duration = Duration::from_secs(7);
 
 /// The highest number that the first server id may have, so that those of all instances fit.
-const SERVER_IDS: u32 = 1 << 30;
+pub(super) const SERVER_IDS: u32 = 1 << 30;
 
 /// The instances of a cluster.
 pub(super) struct Scene<'a> {
