@@ -29,14 +29,15 @@ pub(crate) const CLUSTERS: &[Rule] = &[
     Rule {
         groups: &["moco.cybozu.com"],
         resources: &["mysqlclusters"],
-        verbs: &["get", "list", "watch"],
-        why: "the clusters of MySQL that are asked for; get: the fresh object after a status write met a conflict",
+        verbs: &["get", "list", "patch", "watch"],
+        why: "the clusters of MySQL that are asked for; get: the fresh object after a status write met a conflict; patch: the finalizer, put on \
+              before anything is made, and taken off when nothing is left to do or the cluster left the selector",
     },
     Rule {
         groups: &["moco.cybozu.com"],
         resources: &["mysqlclusters/status"],
         verbs: &["update"],
-        why: "the status commit, a compare-and-swap; nothing else of the custom resource is ever written",
+        why: "the status commit, a compare-and-swap; beside it, only the finalizer of the custom resource is ever written",
     },
     Rule {
         groups: &["windlass.dev"],
@@ -76,7 +77,8 @@ pub(crate) const CLUSTERS: &[Rule] = &[
         groups: &[""],
         resources: &["pods"],
         verbs: &["delete", "get", "list", "patch", "watch"],
-        why: "list and watch: readiness of members; get: the same pod still, just before a hook changes it; patch: role labels; \
+        why: "list and watch: readiness of members; get: the same pod still, just before a hook changes it; patch: role labels, and the \
+              annotation that protects a primary; \
               delete: a member that must start anew, with its UID as precondition",
     },
     Rule {
@@ -158,13 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn the_custom_resource_itself_is_never_written() {
-        let written = CLUSTERS
-            .iter()
-            .filter(|rule| rule.resources.contains(&"replicatedstatefulsets"))
-            .flat_map(|rule| rule.verbs)
-            .any(|verb| !["get", "list", "watch"].contains(verb));
-        assert!(!written);
+    fn custom_resources_are_never_written_but_for_a_finalizer() {
+        let written = |resource: &str| {
+            let rules = CLUSTERS.iter().filter(|rule| rule.resources.contains(&resource));
+            let verbs = rules.flat_map(|rule| rule.verbs).filter(|verb| !["get", "list", "watch"].contains(verb));
+            verbs.copied().collect::<Vec<_>>()
+        };
+        assert_eq!(written("replicatedstatefulsets"), [""; 0]);
+        assert_eq!(written("mysqlclusters"), ["patch"]);
     }
 
     #[test]

@@ -8,6 +8,11 @@
 {{ include "windlass.name" . }}:{{ .Release.Namespace }}
 {{- end }}
 
+{{/* The same, where a colon is not allowed. No namespace has a dot in its name. */}}
+{{- define "windlass.domainElsewhere" -}}
+{{ include "windlass.name" . }}.{{ .Release.Namespace }}
+{{- end }}
+
 {{/* By which the pods are found; it can never be changed. */}}
 {{- define "windlass.selectorLabels" -}}
 app.kubernetes.io/name: windlass
@@ -17,6 +22,25 @@ app.kubernetes.io/component: controller
 
 {{- define "windlass.labels" -}}
 {{ include "windlass.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{/* The name of the webhook's objects, which must fit a Service. */}}
+{{- define "windlass.webhook" -}}
+{{- $name := include "windlass.name" . }}
+{{- if gt (len $name) 55 }}{{ trunc 46 $name | trimSuffix "-" }}-{{ sha256sum $name | trunc 8 }}{{ else }}{{ $name }}{{ end }}-webhook
+{{- end }}
+
+{{- define "windlass.webhookSelectorLabels" -}}
+app.kubernetes.io/name: windlass
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/component: webhook
+{{- end }}
+
+{{- define "windlass.webhookLabels" -}}
+{{ include "windlass.webhookSelectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}

@@ -19,7 +19,7 @@ use crate::memory::{Entry, Memory};
 use crate::metrics::{Described, Measure};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
-use crate::step::{Action, ObjectRef, Owner, Step};
+use crate::step::{Action, ObjectRef, Over, Owner, Step};
 use crate::views::Children;
 
 /// The label that tells of which kind of cluster an object is a part. Its value is [`Kind::NAME`].
@@ -55,6 +55,9 @@ pub trait Kind: Sized + Send + Sync + 'static {
 
     /// The names of its actions that are announced before they are taken.
     const INTENTS: &'static [&'static str];
+
+    /// The finalizer that holds its resource until nothing is left to do for it. Only the release that looks after it touches it.
+    const FINALIZER: Option<&'static str> = None;
 
     /// The metrics that this kind has of its own.
     const METRICS: &'static [Described] = &[];
@@ -136,8 +139,24 @@ pub trait Kind: Sized + Send + Sync + 'static {
     /// What a fact is about and what came of it, each by a name of a closed set, for metrics.
     fn named(fact: &Self::Fact) -> (&'static str, &'static str);
 
+    /// Annotations that keep pods from being deleted. They are taken away before the cluster itself may end.
+    fn bonds(_children: &Children) -> Vec<Bond> {
+        Vec::new()
+    }
+
     /// When to look again although nothing happened.
     fn look_again(observed: &Observed<'_, Self>) -> Duration;
+}
+
+/// What keeps a pod from being deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bond {
+    /// Which pod.
+    pub pod: ObjectRef,
+    /// As it was judged.
+    pub over: Over,
+    /// Which annotation.
+    pub annotation: &'static str,
 }
 
 /// What a user's ConfigMap says.

@@ -239,7 +239,7 @@ pub enum Act<A> {
         /// The size it gets.
         to: u16,
     },
-    /// Set labels of a pod, and take annotations away that were granted.
+    /// Set labels and annotations of a pod.
     Label {
         /// Which pod.
         object: ObjectRef,
@@ -247,8 +247,8 @@ pub enum Act<A> {
         over: Over,
         /// The labels that change; those without a value are taken away.
         labels: BTreeMap<String, Option<String>>,
-        /// The annotations that are taken away.
-        granted: Vec<String>,
+        /// The annotations that change; those without a value are taken away.
+        annotations: BTreeMap<String, Option<String>>,
     },
     /// Copy the custom resource's labels, and note what the logbook needs, on an object's own metadata.
     Sync {
@@ -325,14 +325,13 @@ impl<A: Action> Display for Step<A> {
             Act::TakeOver { object, .. } => write!(f, "take over {object}"),
             Act::Grow { object, from, to, .. } => write!(f, "grow {object} from {from} to {to}"),
             Act::SetReplicas { object, from, to, .. } => write!(f, "scale {object} from {from} to {to}"),
-            Act::Label { object, labels, granted, .. } => {
+            Act::Label { object, labels, annotations, .. } => {
                 let change = |(key, value): (&String, &Option<String>)| match value {
                     Some(value) => format!("{key}={value}"),
                     None => format!("{key}-"),
                 };
-                let granted = granted.iter().map(|key| format!("{key}-"));
-                let labels: Vec<String> = labels.iter().map(change).chain(granted).collect();
-                write!(f, "label {object} {}", labels.join(","))
+                let changes: Vec<String> = labels.iter().chain(annotations).map(change).collect();
+                write!(f, "label {object} {}", changes.join(","))
             }
             Act::Sync { object, .. } => write!(f, "note on {object}"),
             Act::Member(action) => write!(f, "{action}"),

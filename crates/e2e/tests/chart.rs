@@ -62,7 +62,7 @@ async fn no_two_releases_share_an_object() -> Result<()> {
             count += objects.len();
             all.extend(identities(&objects));
         }
-        ensure!(all.len() == count && count == 7 * releases.len(), "{count} objects have {} names: {all:?}", all.len());
+        ensure!(all.len() == count && count == 9 * releases.len(), "{count} objects have {} names: {all:?}", all.len());
     }
     Ok(())
 }
@@ -131,7 +131,10 @@ async fn what_is_optional_is_made_only_when_it_is_asked_for() -> Result<()> {
     let release = release("windlass", "home").await?;
     let plain = release.render(&json!({})).await?;
     let basic = ["ClusterRole", "ClusterRoleBinding", "Deployment", "Role", "RoleBinding", "Service", "ServiceAccount"];
-    ensure!(kinds(&plain) == BTreeSet::from(basic), "{:?}", kinds(&plain));
+    let policy = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
+    ensure!(kinds(&plain) == BTreeSet::from_iter(basic.into_iter().chain(policy)), "{:?}", kinds(&plain));
+    let unprotected = release.render(&json!({ "preventDelete": { "enabled": false } })).await?;
+    ensure!(kinds(&unprotected) == BTreeSet::from(basic), "{:?}", kinds(&unprotected));
     let values = json!({ "networkPolicy": { "enabled": true }, "serviceMonitor": { "enabled": true, "labels": { "a": "b" } } });
     let full = release.render(&values).await?;
     ensure!(of_kind(&full, "ServiceMonitor")?["metadata"]["labels"]["a"] == "b", "the label is missing");
@@ -139,6 +142,49 @@ async fn what_is_optional_is_made_only_when_it_is_asked_for() -> Result<()> {
     let deployment = of_kind(&full, "Deployment")?;
     ensure!(policy["spec"]["podSelector"] == deployment["spec"]["selector"], "it is for other pods");
     ensure!(of_kind(&full, "Service")?["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"], "other pods");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_policy_is_for_pods_of_mysql_where_the_clusters_are() -> Result<()> {
+    let release = release("canary", "home").await?;
+    let everywhere = release.render(&json!({})).await?;
+    let policy = of_kind(&everywhere, "ValidatingAdmissionPolicy")?;
+    ensure!(policy["metadata"]["name"] == "canary-windlass.home", "{}", policy["metadata"]["name"]);
+    let pods = &policy["spec"]["matchConstraints"];
+    ensure!(pods["objectSelector"]["matchLabels"]["app.kubernetes.io/name"] == "mysql", "{pods}");
+    ensure!(pods["resourceRules"][0]["operations"] == json!(["DELETE"]), "{pods}");
+    let binding = of_kind(&everywhere, "ValidatingAdmissionPolicyBinding")?;
+    ensure!(
+        binding["spec"]["policyName"] == policy["metadata"]["name"] && binding["spec"]["matchResources"].is_null(),
+        "{binding}"
+    );
+    let one = release.render(&json!({ "spec": { "namespace": "databases" } })).await?;
+    let binding = of_kind(&one, "ValidatingAdmissionPolicyBinding")?;
+    let namespaces = &binding["spec"]["matchResources"]["namespaceSelector"]["matchLabels"];
+    ensure!(namespaces["kubernetes.io/metadata.name"] == "databases", "{binding}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_webhook_is_off_by_default_and_shares_nothing_with_another_release() -> Result<()> {
+    let values = json!({ "webhook": { "enabled": true }, "spec": { "labelSelector": "release=canary" } });
+    let (one, other) =
+        (release("windlass", "home").await?.render(&values).await?, release("windlass", "away").await?.render(&values).await?);
+    ensure!(identities(&one).is_disjoint(&identities(&other)), "{:?}", identities(&one).intersection(&identities(&other)));
+    for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+        let registration = of_kind(&one, kind)?;
+        ensure!(registration["metadata"]["name"] == "windlass.home" && registration["webhooks"].is_null(), "{registration}");
+    }
+    let is_webhook = |object: &&Value| object["kind"] == "Deployment" && object["metadata"]["name"] == "windlass-webhook";
+    let deployment = one.iter().find(is_webhook).context("no Deployment")?;
+    let arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
+    for argument in ["--selector=release=canary", "--service=windlass-webhook", "--registration=windlass.home"] {
+        ensure!(arguments.contains(argument), "{argument} in {arguments}");
+    }
+    let rights = one.iter().find(|it| it["kind"] == "ClusterRole" && it["metadata"]["name"] == "windlass-webhook:home");
+    let rights = &rights.context("no ClusterRole")?["rules"];
+    ensure!(rights[0]["resourceNames"] == json!(["windlass.home"]) && rights[0]["verbs"] == json!(["patch"]), "{rights}");
     Ok(())
 }
 

@@ -22,6 +22,7 @@ use crate::caches::{Caches, Key, Watched, run_watch, version_of, watch_children}
 use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::events::Events;
+use crate::finalizer;
 use crate::lease::Overlaps;
 use crate::logbook;
 use crate::metrics::Metrics;
@@ -198,6 +199,10 @@ impl<K: Kind, M: Members<K>> Supervisor<K, M> {
                 let note = format!("it cannot be read, and is left as it is: {}", invalid.error);
                 self.shared.events.warning(&Self::reference(&invalid.metadata), "Unreadable", note);
                 tracing::error!(cluster = %key, error = invalid.error, "custom resource cannot be read; it is left as it is");
+                if invalid.metadata.deletion_timestamp.is_some() && finalizer::is_on::<K>(&invalid.metadata) {
+                    let shared = Arc::clone(&self.shared);
+                    self.shared.tasks.spawn(async move { finalizer::leave(&shared, &key).await });
+                }
             }
             Watched::Gone(DeserializeGuard(gone)) => {
                 let metadata = match &gone {
@@ -260,6 +265,7 @@ impl<K: Kind, M: Members<K>> Supervisor<K, M> {
             if ours && !all.contains_key(&(key.namespace.clone(), key.name.clone())) {
                 let shared = Arc::clone(&self.shared);
                 self.shared.tasks.spawn(async move {
+                    finalizer::leave(&shared, &key).await;
                     logbook::release(&shared.calls, &shared.caches, &key, &shared.identity).await;
                 });
             }

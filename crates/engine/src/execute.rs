@@ -215,17 +215,16 @@ impl Executor<'_> {
         outcome(self.patch_merge::<StatefulSet>(object, &body).await)
     }
 
-    /// Sets labels of exactly this pod.
+    /// Sets labels and annotations of exactly this pod.
     pub(crate) async fn label(
         &self,
         _permit: &Permit<Clustering>,
         (object, over): (&ObjectRef, &Over),
-        wanted: &BTreeMap<String, Option<String>>,
-        granted: &[String],
+        labels: &BTreeMap<String, Option<String>>,
+        annotations: &BTreeMap<String, Option<String>>,
     ) -> Outcome {
         let Over { uid, resource_version } = over;
-        let granted: BTreeMap<&String, Value> = granted.iter().map(|key| (key, Value::Null)).collect();
-        let metadata = json!({ "uid": uid, "resourceVersion": resource_version, "labels": wanted, "annotations": granted });
+        let metadata = json!({ "uid": uid, "resourceVersion": resource_version, "labels": labels, "annotations": annotations });
         let body = json!({ "metadata": metadata });
         outcome(self.patch_merge::<Pod>(object, &body).await)
     }

@@ -10,6 +10,7 @@ mod controller;
 mod events;
 mod execute;
 mod fence;
+mod finalizer;
 mod lease;
 mod logbook;
 mod metrics;

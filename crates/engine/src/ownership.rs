@@ -10,10 +10,10 @@ use windlass_core::claim::{self, Standing};
 use windlass_core::kind::Kind;
 
 use crate::actor::Actor;
+use crate::finalizer;
 use crate::lease::PATIENCE;
 use crate::logbook;
 use crate::pass::Next;
-use crate::status;
 
 /// How often it is looked whether the other release still lives.
 const LOOK: Duration = Duration::from_secs(1);
@@ -81,12 +81,17 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         self.shared.overlaps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The cluster left our selector: what runs is awaited, then the claim is given up. It is our last write to it.
+    /// The cluster left our selector: what runs is awaited, the finalizer taken off, then the claim given up. It is our last write to it.
     pub(crate) async fn give_up(&mut self) {
         self.gauges.hide();
         self.end_overlap();
         let left = match &self.last_seen {
-            Some(resource) => status::is_there::<K>(&self.shared.calls, resource).await.unwrap_or(true),
+            Some(resource) => match finalizer::read_metadata::<K>(&self.shared.calls, &self.key).await {
+                Ok(now) => now.is_some_and(|now| {
+                    now.uid == resource.meta().uid && (now.deletion_timestamp.is_none() || finalizer::is_on::<K>(&now))
+                }),
+                Err(_) => true,
+            },
             None => true,
         };
         if !left {
@@ -97,6 +102,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                 break;
             }
         }
+        finalizer::leave(&self.shared, &self.key).await;
         logbook::release(&self.shared.calls, &self.shared.caches, &self.key, &self.shared.identity).await;
     }
 }

@@ -20,18 +20,19 @@ use windlass_core::{reason, sync};
 
 use crate::actor::Actor;
 use crate::caches;
+use crate::finalizer;
 use crate::logbook;
 use crate::status;
 use crate::tell::Told;
 
 /// After something that only time can mend.
-const SOON: Duration = Duration::from_secs(1);
+pub(crate) const SOON: Duration = Duration::from_secs(1);
 /// The least time between two writes of the logbook that only tell what runs.
 const NOTES: Duration = Duration::from_secs(5);
 /// The longest wait between two tries.
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// When nothing at all is due.
-const LATER: Duration = Duration::from_mins(10);
+pub(crate) const LATER: Duration = Duration::from_mins(10);
 
 /// What follows a pass.
 pub(crate) struct Next {
@@ -61,9 +62,8 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         };
         self.last_seen = Some(Arc::clone(&resource));
         if resource.meta().deletion_timestamp.is_some() {
-            // Deleting wins over everything: owner references take the children away.
-            self.gauges.hide();
-            return Next::new("Deleting", LATER);
+            // Deleting wins over everything.
+            return self.end(&resource).await;
         }
         if let Some(next) = self.stand_aside(&resource).await {
             return next;
@@ -119,7 +119,8 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         } else {
             Vec::new()
         };
-        self.claim(&mut entries, !parted.go.is_empty() || !copies.is_empty());
+        let acts = !parted.go.is_empty() || !copies.is_empty() || finalizer::is_missing::<K>(resource.meta());
+        self.claim(&mut entries, acts);
         count_edition(spec, &children, &mut entries);
 
         // What must be remembered is written before anything is done; what only tells of this pass, after it.
@@ -129,9 +130,10 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             // It may be another release that was first, and then what is told of the cluster is its to tell.
             return Next::new("Outrun", SOON);
         }
-        let mut taken = Vec::new();
+        let (mut taken, mut marked) = (Vec::new(), Ok(None));
         if kept.is_ok() {
             self.tell_overrides(&resource, spec, &entries);
+            marked = self.mark(&resource).await;
             taken = self.take_steps(&observed, &parted).await;
             self.copy_labels(&resource, copies).await;
         }
@@ -140,7 +142,9 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         }
         // What was started in this pass runs now: it is told so, and is not asked meanwhile.
         let running = self.running.clone();
-        let observed = Observed { running: &running, ..observed };
+        // The status is told over the version that the finalizer gave the object.
+        let (is_marked, marked) = (marked.is_ok(), marked.ok().flatten());
+        let observed = Observed { running: &running, resource: marked.as_ref().unwrap_or(&resource), ..observed };
         for probe in K::probes(&observed) {
             self.ask(probe);
         }
@@ -158,7 +162,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         if told == Ok(Told::Stored) && self.withdraw(&observed, &gate, entries).await {
             return Next::new("Resumed", Duration::ZERO);
         }
-        self.next(&observed, &taken, kept, told)
+        self.next(&observed, &taken, kept, if is_marked { told } else { Err(()) })
     }
 
     fn next(

@@ -106,11 +106,11 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                 };
                 self.executor().set_replicas(&permit, object, over, *to).await
             }
-            Act::Label { object, over, labels, granted } => {
+            Act::Label { object, over, labels, annotations } => {
                 let Some(permit) = self.permit::<Clustering>() else {
                     return closed();
                 };
-                self.executor().label(&permit, (object, over), labels, granted).await
+                self.executor().label(&permit, (object, over), labels, annotations).await
             }
             Act::Sync { object, over, labels, annotations } => {
                 let Some(permit) = self.permit::<Unpaused>() else {
@@ -128,7 +128,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         }
     }
 
-    fn executor(&self) -> Executor<'_> {
+    pub(crate) fn executor(&self) -> Executor<'_> {
         let resource = self.shared.clusters.get(&self.key);
         let annotations = resource.as_ref().and_then(|resource| resource.meta().annotations.as_ref());
         let adopts = annotations.and_then(|all| all.get(ADOPT)).is_some_and(|value| value == "true");
@@ -160,6 +160,12 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
     /// another process may have taken the claim.
     fn permit<L: LaneType>(&self) -> Option<Permit<L>> {
         self.gate()?.permit()
+    }
+
+    /// Whether this process holds the claim, by the newest logbook.
+    pub(crate) fn holds_claim(&self) -> bool {
+        let logbook = self.shared.caches.logbook(&self.key);
+        is_held_by(logbook.as_ref().and_then(|logbook| logbook.spec.claim.as_ref()), &self.shared.identity)
     }
 
     fn gate(&self) -> Option<Gate> {

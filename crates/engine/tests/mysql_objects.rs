@@ -276,6 +276,46 @@ async fn a_volume_that_cannot_grow_is_told_and_nothing_else_is_touched() {
     quay.until("it is forgotten", |quay| quay.condition("Stalled").0 == "False").await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_cluster_has_its_finalizer_before_its_first_object_and_can_be_deleted() {
+    let quay = Quay::with_cluster().await;
+    assert_eq!(quay.get("mysqlclusters", CLUSTER).unwrap()["metadata"]["finalizers"], json!(["moco.cybozu.com/mysqlcluster"]));
+    let writes: Vec<String> = quay.server.mutations().iter().map(windlass_testkit::Call::rbac_resource).collect();
+    let first = |resource: &str| writes.iter().position(|it| it == resource).unwrap();
+    // The first write is the user's own.
+    let marked = writes.iter().skip(1).position(|it| it == "mysqlclusters").unwrap() + 1;
+    assert!(marked > first("logbooks") && marked < first("secrets") && marked < first("statefulsets"), "{writes:?}");
+    quay.api().delete(CLUSTER, &kube::api::DeleteParams::default()).await.unwrap();
+    quay.until("it is gone", |quay| quay.get("mysqlclusters", CLUSTER).is_none()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_protected_pod_is_freed_before_its_cluster_ends_paused_or_not() {
+    let quay = Quay::with_cluster().await;
+    quay.patch(json!({ "metadata": { "annotations": { "moco.cybozu.com/clustering-stopped": "true" } } })).await;
+    quay.until("the pause is acknowledged", |quay| quay.condition("ClusteringActive").0 == "False").await;
+    let protect = json!({ "metadata": { "annotations": { "moco.cybozu.com/prevent-delete": "true" } } });
+    let pods: Api<k8s_openapi::api::core::v1::Pod> = Api::namespaced(quay.server.client(), NAMESPACE);
+    let parameters = PatchParams { field_manager: Some("user".into()), ..PatchParams::default() };
+    pods.patch(&format!("{SET}-0"), &parameters, &Patch::Merge(protect)).await.unwrap();
+    quay.let_pass(5).await;
+    let is_protected =
+        |quay: &Quay| quay.get("pods", &format!("{SET}-0")).unwrap().to_string().contains("prevent-delete\":\"true");
+    assert!(is_protected(&quay), "a pause holds it");
+    quay.server.clear_calls();
+    quay.api().delete(CLUSTER, &kube::api::DeleteParams::default()).await.unwrap();
+    quay.until("it is gone", |quay| quay.get("mysqlclusters", CLUSTER).is_none()).await;
+    let writes = quay
+        .server
+        .mutations()
+        .into_iter()
+        .filter(|call| call.verb == Verb::Patch && call.field_manager.as_deref() == Some("windlass"));
+    let writes: Vec<(String, Value)> =
+        writes.map(|call| (call.resource, call.body["metadata"]["annotations"].clone())).collect();
+    assert_eq!(writes[0], ("pods".to_owned(), json!({ "moco.cybozu.com/prevent-delete": null })), "{writes:?}");
+    assert_eq!(writes.iter().filter(|(resource, _)| resource == "pods").count(), 1, "{writes:?}");
+}
+
 /// What another operator made for the custom resource: with its names and its labels, not ours.
 async fn made_by_another(quay: &Quay, cluster: &MySQLCluster) {
     let labels = json!({ "app.kubernetes.io/name": "mysql", "app.kubernetes.io/instance": CLUSTER, "app.kubernetes.io/created-by": "moco" });

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use windlass_core::selector::Selector;
 
 use crate::mysql::{MysqlAgentOptions, MysqlInitOptions, MysqlSaveOptions};
+use crate::webhook::WebhookOptions;
 
 /// One operator for replicated database clusters.
 #[derive(Debug, Parser)]
@@ -20,6 +21,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Component {
     /// Runs the controller of all kinds.
     Controller(ControllerOptions),
+    /// Judges MySQLClusters and BackupPolicies before they are stored.
+    Webhook(WebhookOptions),
     /// Prints the CustomResourceDefinitions.
     Crds,
     /// Prepares the data directory of a MySQL instance, in its pod, before mysqld starts.

@@ -4,6 +4,7 @@ mod arguments;
 mod controller;
 mod mysql;
 mod telemetry;
+mod webhook;
 
 use std::process::ExitCode;
 
@@ -14,6 +15,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.component {
         Component::Controller(options) => controller::run(options),
+        Component::Webhook(options) => webhook::run(options),
         Component::Crds => print_definitions(),
         Component::MysqlInit(options) => mysql::initialise(options),
         Component::MysqlAgent(options) => mysql::serve(options),

@@ -271,8 +271,8 @@ impl Planner<'_> {
             };
             // A wish to hand over is granted when another one has the office.
             let asks = ordinal != self.scene.primary() && pod.meta.annotations.contains_key(keys::DEMOTE);
-            let granted: Vec<String> = asks.then(|| keys::DEMOTE.to_owned()).into_iter().collect();
-            if has == wanted && granted.is_empty() {
+            let annotations: BTreeMap<_, _> = asks.then(|| (keys::DEMOTE.to_owned(), None)).into_iter().collect();
+            if has == wanted && annotations.is_empty() {
                 continue;
             }
             let namespace = self.scene.namespace.to_owned();
@@ -283,7 +283,7 @@ impl Planner<'_> {
                 Some(_) => "it follows the primary",
                 None => "it has no role now",
             };
-            self.plan.steps.push(Step::new(Act::Label { object, over: pod.meta.as_judged(), labels, granted }, why));
+            self.plan.steps.push(Step::new(Act::Label { object, over: pod.meta.as_judged(), labels, annotations }, why));
         }
     }
 

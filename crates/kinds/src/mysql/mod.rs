@@ -1,6 +1,7 @@
 //! `MySQLCluster`: MySQL with semi-synchronous replication.
 
 pub mod acknowledging;
+pub mod admission;
 mod adoption;
 mod build;
 mod clustering;
@@ -17,6 +18,7 @@ mod news;
 mod office;
 mod plan;
 mod probes;
+mod protection;
 mod remember;
 mod removals;
 mod roll;
@@ -33,7 +35,7 @@ use jiff::Timestamp;
 use windlass_api::logbook::LogbookSpec;
 use windlass_api::mysql::{MySQLCluster, MySQLClusterStatus, keys};
 use windlass_core::gate::{PauseRequest, PauseRequests};
-use windlass_core::kind::{Figures, Kind, News, Observed, Passed, Report};
+use windlass_core::kind::{Bond, Figures, Kind, News, Observed, Passed, Report};
 use windlass_core::labels;
 use windlass_core::memory::Entry;
 use windlass_core::metrics::{Described, Measure};
@@ -71,6 +73,7 @@ impl Kind for MySql {
 
     const NAME: &'static str = "mysql";
     const INTENTS: &'static [&'static str] = &[OPEN_TO_WRITES, REPLACE];
+    const FINALIZER: Option<&'static str> = Some(keys::FINALIZER);
     const METRICS: &'static [Described] = figures::METRICS;
 
     fn stored_status(resource: &MySQLCluster) -> Option<&MySQLClusterStatus> {
@@ -147,6 +150,10 @@ impl Kind for MySql {
 
     fn passed(pass: &Passed) -> Vec<Measure> {
         figures::passed(pass)
+    }
+
+    fn bonds(children: &Children) -> Vec<Bond> {
+        protection::bonds(children)
     }
 
     fn named(fact: &Fact) -> (&'static str, &'static str) {

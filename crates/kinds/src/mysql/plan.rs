@@ -39,6 +39,7 @@ pub(super) fn plan(observed: &Observed<'_, MySql>) -> Plan<Deed> {
         Err(invalid) => planner.wait(reason!("InvalidSpec"), invalid.to_string(), true),
     }
     planner.servers(trusted);
+    planner.protect();
     planner.roll();
     planner.plan
 }

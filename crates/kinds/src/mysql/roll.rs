@@ -86,6 +86,10 @@ impl Planner<'_> {
         if let Some(deed) = self.scene.running(ordinal) {
             return Some(format!("this is done: {deed}"));
         }
+        // Its deletion would be refused.
+        if let Some(behind) = self.scene.too_far_behind().filter(|_| ordinal == self.scene.primary()) {
+            return Some(format!("instance {behind} is not far behind any more"));
+        }
         if !pod.ready {
             return self.broken_waits_for(ordinal, pod);
         }

@@ -45,6 +45,22 @@ fn the_primary_is_last_whatever_its_number() {
 }
 
 #[rstest]
+fn a_primary_whose_replicas_are_far_behind_waits_forced_or_not(#[values(true, false)] forced: bool) {
+    let mut fixture = outdated(3, &[0]);
+    if forced {
+        force(&mut fixture);
+    }
+    assert_eq!(deletes(&fixture).len(), 1);
+    fixture.resource.spec.max_delay_seconds_for_pod_deletion = Some(10);
+    let pod = fixture.pod(2).clone();
+    let mut known = fixture.facts.of(&pod).unwrap().known.clone().unwrap();
+    known.replication.as_mut().unwrap().behind = Some(11);
+    fixture.hear(2, super::super::facts::News::Seen(Box::new(known)));
+    assert_eq!(deletes(&fixture), Vec::<String>::new());
+    assert!(fixture.waits().iter().any(|it| it.contains("instance 2 is not far behind any more")), "{:?}", fixture.waits());
+}
+
+#[rstest]
 #[case::a_pod_ends(|it: &mut Fixture| it.pod(2).meta.deleting = true, "no other one is on its way: moco-harbour-2 ends")]
 #[case::a_pod_is_missing(|it: &mut Fixture| drop(it.children.pods.remove(&pod_name(2))), "no other one is on its way: moco-harbour-2 is made")]
 #[case::a_new_pod_is_broken(|it: &mut Fixture| it.silence(2), "the cluster is healthy; it is Degraded (moco-harbour-2 not ready)")]

@@ -40,7 +40,7 @@ const UNREACHABLE: Duration = Duration::from_secs(7);
 const REPEATED: Duration = Duration::from_secs(1);
 
 /// The highest number that the first server id may have, so that those of all instances fit.
-const SERVER_IDS: u32 = 1 << 30;
+pub(super) const SERVER_IDS: u32 = 1 << 30;
 
 /// The instances of a cluster.
 pub(super) struct Scene<'a> {
@@ -347,8 +347,15 @@ impl<'a> Scene<'a> {
         self.known(self.primary()).is_none_or(|primary| !primary.read_only) && !self.replicas().any(waits)
     }
 
-    /// Whether the primary shall hand over: its pod is about to go, or somebody asked for it.
+    /// Whether the primary shall hand over now. While replicas are far behind it does not begin to: clients would wait for them. One
+    /// that is closed to writes already goes on, for then they wait anyway.
     pub(super) fn is_to_hand_over(&self) -> bool {
+        let closed = || self.known(self.primary()).is_some_and(|known| known.super_read_only);
+        self.is_asked_to_hand_over() && (self.too_far_behind().is_none() || closed())
+    }
+
+    /// Whether the primary's pod is about to go, or somebody asked that it hand over.
+    pub(super) fn is_asked_to_hand_over(&self) -> bool {
         self.pod(self.primary())
             .is_some_and(|pod| pod.meta.deleting || pod.meta.annotations.get(keys::DEMOTE).is_some_and(|value| value == "true"))
     }

@@ -106,6 +106,11 @@ pub fn validate(resource: &MySQLCluster) -> Result<Validated, Invalid> {
     }
 }
 
+/// What is wrong with a schedule in the form of cron, if anything is.
+pub(super) fn check_schedule(text: &str) -> Result<(), String> {
+    schedule::check(text)
+}
+
 fn is_true(resource: &MySQLCluster, annotation: &str) -> bool {
     resource.metadata.annotations.iter().flatten().any(|(key, value)| key == annotation && value == "true")
 }

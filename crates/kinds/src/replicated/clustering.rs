@@ -46,7 +46,7 @@ impl Planner<'_, '_> {
                 object: self.object(ObjectKind::Pod, &pod.meta.name),
                 over: pod.meta.as_judged(),
                 labels: BTreeMap::from([(labels::RSS_ACTIVE_MEMBER.to_owned(), Some(value))]),
-                granted: Vec::new(),
+                annotations: BTreeMap::new(),
             };
             self.step(act, if serves { "the member serves" } else { "the member does not serve" });
         }

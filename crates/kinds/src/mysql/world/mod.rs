@@ -199,7 +199,7 @@ impl World {
         for step in steps {
             match step.act {
                 Act::Member(deed) => self.carry_out(&deed, lost),
-                Act::Label { object, labels, granted, .. } => {
+                Act::Label { object, labels, annotations, .. } => {
                     let pod = self.children.pods.get_mut(&object.name).unwrap();
                     for (key, value) in labels {
                         match value {
@@ -207,7 +207,12 @@ impl World {
                             None => drop(pod.meta.labels.remove(&key)),
                         }
                     }
-                    pod.meta.annotations.retain(|key, _| !granted.contains(key));
+                    for (key, value) in annotations {
+                        match value {
+                            Some(value) => drop(pod.meta.annotations.insert(key, value)),
+                            None => drop(pod.meta.annotations.remove(&key)),
+                        }
+                    }
                 }
                 Act::SetReplicas { to, .. } => self.resize(to),
                 _ => {}
