@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use windlass_core::secrets::FINGERPRINT;
 use windlass_testkit::FakeApiServer;
 
 use super::kit::{NAMESPACE, World, logbook_name, plural};
@@ -18,12 +19,14 @@ const COUNTING_NOTES: [&str; 1] = ["windlass.dev/logbook-edition"];
 /// The digest of everything.
 pub fn digest<W: World>(server: &FakeApiServer, world: &W) -> Value {
     let everything = server.store().everything();
-    let names: BTreeMap<String, String> = everything
+    let objects_of: BTreeMap<String, String> = everything
         .iter()
         .filter_map(|(key, object)| {
             Some((object["metadata"]["uid"].as_str()?.to_owned(), format!("{}/{}", key.plural, key.name)))
         })
         .collect();
+    let names = objects_of.into_iter().chain(world.names()).collect();
+    let mut values = BTreeMap::new();
     let (resource, logbook) = (plural::<W::Kind>(), logbook_name::<W>());
     let mut objects = Map::new();
     let (mut status, mut remembered) = (Value::Null, Value::Null);
@@ -32,8 +35,17 @@ pub fn digest<W: World>(server: &FakeApiServer, world: &W) -> Value {
             _ if key.namespace != NAMESPACE => {}
             "events" | "leases" | "namespaces" => {}
             plural if plural == resource && key.name == W::CLUSTER => status = object["status"].clone(),
-            "logbooks" if key.name == logbook => remembered = logbook_of(object),
-            plural => drop(objects.insert(format!("{plural}/{}", key.name), desired(plural, object))),
+            "logbooks" if key.name == logbook => {
+                remembered = logbook_of(object);
+                world.settle_logbook(&mut remembered["spec"]);
+            }
+            plural => {
+                let mut desired = desired(plural, object);
+                if plural == "secrets" {
+                    number(&mut desired, &mut values);
+                }
+                objects.insert(format!("{plural}/{}", key.name), desired);
+            }
         }
     }
     let mut digest = json!({ "status": status, "logbook": remembered, "objects": objects, "world": world.digest() });
@@ -88,6 +100,19 @@ fn desired(plural: &str, object: &Value) -> Value {
         "spec": spec,
         "data": object["data"],
     })
+}
+
+/// Nobody knows the values of Secrets beforehand. That two are the same is known.
+fn number(secret: &mut Value, values: &mut BTreeMap<String, usize>) {
+    let mut replace = |value: &mut Value| {
+        let next = values.len();
+        let number = *values.entry(value.to_string()).or_insert(next);
+        *value = format!("(value {number})").into();
+    };
+    if let Some(fingerprint) = secret["annotations"].get_mut(FINGERPRINT) {
+        replace(fingerprint);
+    }
+    secret["data"].as_object_mut().into_iter().flat_map(Map::values_mut).for_each(replace);
 }
 
 /// Replaces times and UIDs by what they mean.

@@ -156,10 +156,7 @@ impl Judge {
     fn is_paused(&self, store: &Store, condition: &str) -> bool {
         let resource = store.get(&self.resource, NAMESPACE, &self.cluster).unwrap_or_default();
         let conditions = resource["status"]["conditions"].as_array();
-        conditions
-            .into_iter()
-            .flatten()
-            .any(|it| it["type"] == condition && it["status"] == "False" && it["reason"] == "Paused")
+        conditions.into_iter().flatten().any(|it| it["type"] == condition && it["status"] == "False")
     }
 
     fn pause(&self, store: &Store, call: &Call) -> Option<Breach> {

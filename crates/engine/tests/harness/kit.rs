@@ -1,5 +1,6 @@
 //! What a kind adds to the harness: a simulated world of members, and scenarios.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -7,6 +8,7 @@ use kube::Resource as _;
 use serde_json::Value;
 use windlass_core::kind::Kind;
 use windlass_testkit::FakeApiServer;
+use windlass_testkit::world::StatefulSetController;
 
 /// The namespace in which everything happens.
 pub const NAMESPACE: &str = "default";
@@ -38,6 +40,24 @@ pub trait World: Send + Sync + Sized + 'static {
     /// Data and roles, without anything that depends on when it happened.
     fn digest(&self) -> Value;
 
+    /// What the operator is told at its start.
+    fn settings() -> <Self::Kind as Kind>::Settings {
+        Default::default()
+    }
+
+    /// Tells the kubelet how the pods fare. True when that is something new.
+    fn tell_kubelet(&self, _kubelet: &mut StatefulSetController) -> bool {
+        false
+    }
+
+    /// The UUIDs that members gave themselves, and what they mean.
+    fn names(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+
+    /// Replaces what in a logbook depends on when something happened by what it means.
+    fn settle_logbook(&self, _logbook: &mut Value) {}
+
     /// Asks a member.
     fn ask(&self, probe: <Self::Kind as Kind>::Probe) -> BoxFuture<'static, <Self::Kind as Kind>::Fact>;
 
@@ -68,6 +88,12 @@ pub enum Wish {
     Delete,
     /// Deletes another object, by plural resource and name.
     DeleteObject(&'static str, String),
+    /// Changes another object by a merge patch.
+    PatchObject(&'static str, String, Value),
+    /// Creates another object.
+    CreateObject(&'static str, Value),
+    /// Puts an object back as it was, whatever it is now.
+    PutObject(&'static str, Value),
 }
 
 /// One step of a script.
@@ -121,10 +147,19 @@ impl<W: World> Scene<'_, W> {
     /// Whether a condition of the newest generation is true.
     pub fn is(&self, condition: &str) -> bool {
         let Some(resource) = self.resource() else { return false };
+        resource["status"]["observedGeneration"] == resource["metadata"]["generation"] && self.says(condition, "True")
+    }
+
+    /// Whether a condition has this status, whatever was observed.
+    pub fn says(&self, condition: &str, status: &str) -> bool {
+        let Some(resource) = self.resource() else { return false };
         let conditions = resource["status"]["conditions"].as_array();
-        let holds = |it: &&Value| it["type"] == condition && it["status"] == "True";
-        let newest = resource["status"]["observedGeneration"] == resource["metadata"]["generation"];
-        newest && conditions.into_iter().flatten().any(|it| holds(&it))
+        conditions.into_iter().flatten().any(|it| it["type"] == condition && it["status"] == status)
+    }
+
+    /// Whether a condition is false, whatever was observed.
+    pub fn is_false(&self, condition: &str) -> bool {
+        self.says(condition, "False")
     }
 
     /// What a condition of the custom resource says while it is true, whatever was observed.

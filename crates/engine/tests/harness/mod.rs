@@ -2,7 +2,7 @@
 //! members, and perturbs it: it kills the controller around each call that changes something, deceives it about the past, loses its
 //! events and answers, and lets late requests of a dead controller arrive. The end must be the same as without all that.
 //!
-//! Nothing here knows a kind: a kind adds a [`kit::World`] and its scenarios (see `replicated`).
+//! Nothing here knows a kind: a kind adds a [`kit::World`] and its scenarios (see `replicated` and `mysql`).
 
 pub mod cases;
 pub mod digest;
@@ -10,6 +10,7 @@ pub mod director;
 pub mod judge;
 pub mod kit;
 pub mod members;
+pub mod mysql;
 pub mod play;
 pub mod replicated;
 pub mod run;

@@ -251,6 +251,9 @@ impl<W: World> Play<'_, W> {
 
     /// Lets the controllers of Kubernetes work, if there is anything that they have not seen. True when they did something.
     fn run_kubernetes(&mut self) -> bool {
+        if self.stage.world.tell_kubelet(&mut self.kubernetes) {
+            self.idle_at = 0;
+        }
         if self.stage.server.revision() == self.idle_at {
             return false;
         }
@@ -304,7 +307,7 @@ fn start<W: World>(life: &Arc<Life<W>>, calls: Calls, metrics: &Arc<Metrics>, ti
     tokio::spawn(async move {
         let mut controller = Controller::start(calls, metrics, settings, CancellationToken::new());
         controller.wait_until_synced(&Health::default()).await;
-        controller.run::<W::Kind, _>(members, Default::default()).await;
+        controller.run::<W::Kind, _>(members, W::settings()).await;
     });
 }
 
@@ -320,18 +323,31 @@ async fn grant<W: World>(client: &Client, wish: Wish) {
             api.patch(W::CLUSTER, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop).unwrap();
         }
         Wish::Delete => api.delete(W::CLUSTER, &DeleteParams::default()).await.map(drop).unwrap(),
-        Wish::DeleteObject(plural, name) => {
-            let request = http::Request::delete(path_of(plural, &name)).body(Vec::new()).unwrap();
-            client.request_text(request).await.map(drop).unwrap();
+        Wish::DeleteObject(plural, name) => send(client, "DELETE", &path_of(plural, &name), Value::Null).await,
+        Wish::PatchObject(plural, name, patch) => send(client, "PATCH", &path_of(plural, &name), patch).await,
+        Wish::CreateObject(plural, object) => send(client, "POST", &path_of(plural, ""), object).await,
+        Wish::PutObject(plural, mut object) => {
+            let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+            // Whatever version it has now.
+            object["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+            send(client, "PUT", &path_of(plural, &name), object).await;
         }
     }
+}
+
+async fn send(client: &Client, method: &str, path: &str, body: Value) {
+    let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+    let request = http::Request::builder().method(method).uri(path).header("content-type", kind).body(body).unwrap();
+    client.request_text(request).await.map(drop).unwrap();
 }
 
 fn path_of(plural: &str, name: &str) -> String {
     let root = match plural {
         "statefulsets" => "/apis/apps/v1",
         "poddisruptionbudgets" => "/apis/policy/v1",
+        "logbooks" => "/apis/windlass.dev/v1alpha1",
         _ => "/api/v1",
     };
-    format!("{root}/namespaces/{NAMESPACE}/{plural}/{name}")
+    format!("{root}/namespaces/{NAMESPACE}/{plural}/{name}").trim_end_matches('/').to_owned()
 }

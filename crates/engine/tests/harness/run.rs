@@ -6,6 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use windlass_core::kind::Kind;
+
 use super::cases::{Case, Sort, pair, singles};
 use super::digest::differences;
 use super::director::Director;
@@ -25,8 +27,10 @@ const TOLD: usize = 5;
 pub struct Choice {
     /// Which sorts.
     pub sorts: Vec<Sort>,
-    /// Of those that are not crashes, one in so many.
-    pub thinned: usize,
+    /// Of the crashes, one in so many.
+    pub crashes: usize,
+    /// Of the others, one in so many.
+    pub others: usize,
     /// How many pairs of perturbations are drawn for each scenario.
     pub pairs: u64,
     /// Whether the scenarios of the campaigns are played as well.
@@ -36,7 +40,12 @@ pub struct Choice {
 impl Choice {
     fn takes(&self, index: usize, case: &Case) -> bool {
         let sorted = case.sort == Sort::Pair || self.sorts.contains(&case.sort);
-        sorted && (matches!(case.sort, Sort::Crash | Sort::Pair) || index.is_multiple_of(self.thinned))
+        let one_in = match case.sort {
+            Sort::Pair => 1,
+            Sort::Crash => self.crashes,
+            Sort::Fault | Sort::Event | Sort::Stale => self.others,
+        };
+        sorted && index.is_multiple_of(one_in)
     }
 }
 
@@ -60,11 +69,15 @@ struct Played {
 pub struct Outcome {
     /// The lines to print.
     pub table: Vec<String>,
-    /// One line of figures.
-    pub figures: String,
     /// What failed, in full.
     pub failures: Vec<String>,
     pub failed: usize,
+    scenarios: usize,
+    points: usize,
+    runs: usize,
+    /// How many runs there are in all.
+    whole: usize,
+    divergences: usize,
 }
 
 fn prepare<W: World>(scenario: Scenario<W>, choice: &Choice) -> Result<Prepared<W>, Vec<Breach>> {
@@ -202,6 +215,19 @@ impl Played {
 }
 
 impl Outcome {
+    /// One line of figures.
+    pub fn figures(outcomes: &[Self]) -> String {
+        let sum = |of: fn(&Self) -> usize| outcomes.iter().map(of).sum::<usize>();
+        format!(
+            "crash harness: {} scenarios, {} points, {} runs of {}, {} divergences",
+            sum(|it| it.scenarios),
+            sum(|it| it.points),
+            sum(|it| it.runs),
+            sum(|it| it.whole),
+            sum(|it| it.divergences)
+        )
+    }
+
     fn tell<W: World>(&mut self, ready: &[Prepared<W>], chosen: &[(&Prepared<W>, &Case)], results: &[Played]) {
         let mut laws: BTreeMap<Law, usize> = BTreeMap::new();
         let (mut points, mut runs, mut divergences) = (0, 0, 0);
@@ -246,8 +272,9 @@ impl Outcome {
             self.failed += 1;
             self.failures.push(format!("{}, without perturbations: {:#?}", scenario.scenario.name, scenario.plain.breaches));
         }
-        self.figures =
-            format!("crash harness: {} scenarios, {points} points, {runs} runs, {divergences} divergences", ready.len());
+        (self.scenarios, self.points, self.runs, self.divergences) = (ready.len(), points, runs, divergences);
+        self.whole = ready.iter().map(|scenario| scenario.cases.len()).sum();
+        self.table.push(format!("  {}: {runs} of {} perturbations were played", <W::Kind as Kind>::NAME, self.whole));
         let failing = chosen.iter().zip(results).filter(|(_, played)| !played.breaches.is_empty());
         let mut names = Vec::new();
         for (index, ((scenario, case), played)) in failing.enumerate() {

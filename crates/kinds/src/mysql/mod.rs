@@ -23,6 +23,8 @@ mod remember;
 mod removals;
 mod roll;
 mod scene;
+#[cfg(any(test, feature = "simulation"))]
+pub mod simulation;
 pub mod state;
 mod status;
 mod validate;

@@ -26,7 +26,7 @@ impl StatefulSetController {
     fn run_pod(&mut self, state: &mut State, pod: &Arc<Value>) {
         let key = (meta(pod, "namespace").to_owned(), meta(pod, "name").to_owned());
         if is_deleting(pod) {
-            if self.lets_go {
+            if self.lets_go && !self.held.contains(&key) {
                 state.world_delete("pods", pod, &DeleteOptions::immediate());
             }
             return;
@@ -45,13 +45,14 @@ impl StatefulSetController {
             .or_insert_with(|| format!("10.{}.{}.{}", 64 + next / 65536 % 64, next / 256 % 256, next % 256))
             .clone();
         let ready = !self.unready.contains(&key);
+        let restarts = self.restarts.get(meta(pod, "uid")).copied().unwrap_or(0);
         let now = state.now();
-        state.world_edit("pods", pod, "status", |pod| report(pod, &address, ready, &now));
+        state.world_edit("pods", pod, "status", |pod| report(pod, &address, ready, restarts, &now));
     }
 }
 
 /// The status of a pod whose containers run.
-fn report(pod: &mut Value, address: &str, ready: bool, now: &str) {
+fn report(pod: &mut Value, address: &str, ready: bool, restarts: u32, now: &str) {
     let known = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let word = |holds: bool| if holds { "True" } else { "False" };
     let conditions: Vec<Value> = [("PodScheduled", true), ("Initialized", true), ("ContainersReady", ready), ("Ready", ready)]
@@ -64,6 +65,7 @@ fn report(pod: &mut Value, address: &str, ready: bool, now: &str) {
         })
         .collect();
     let started = pod["status"].get("startTime").cloned().unwrap_or_else(|| json!(now));
+    let again = if restarts == 0 { String::new() } else { format!("/{restarts}") };
     let containers: Vec<Value> = pod["spec"]["containers"]
         .as_array()
         .into_iter()
@@ -73,10 +75,10 @@ fn report(pod: &mut Value, address: &str, ready: bool, now: &str) {
                 "name": container["name"],
                 "image": container["image"],
                 "imageID": container["image"],
-                "containerID": format!("world://{}/{}", pod["metadata"]["uid"].as_str().unwrap_or_default(), container["name"].as_str().unwrap_or_default()),
+                "containerID": format!("world://{}/{}{again}", pod["metadata"]["uid"].as_str().unwrap_or_default(), container["name"].as_str().unwrap_or_default()),
                 "ready": ready,
                 "started": true,
-                "restartCount": 0,
+                "restartCount": restarts,
                 "state": { "running": { "startedAt": started } },
             })
         })

@@ -32,6 +32,10 @@ pub struct StatefulSetController {
     addresses: BTreeMap<String, String>,
     /// Whether the kubelet lets go of pods that are being deleted.
     lets_go: bool,
+    /// Pods that take their time to end.
+    held: BTreeSet<(String, String)>,
+    /// How often the containers of a pod were restarted, by pod uid.
+    restarts: BTreeMap<String, u32>,
 }
 
 /// Passes after which a world that still moves is taken to run in a circle.
@@ -46,6 +50,8 @@ impl StatefulSetController {
             unscheduled: BTreeSet::new(),
             addresses: BTreeMap::new(),
             lets_go: true,
+            held: BTreeSet::new(),
+            restarts: BTreeMap::new(),
         }
     }
 
@@ -100,6 +106,19 @@ impl StatefulSetController {
         let key = (namespace.to_owned(), pod.to_owned());
         self.unready.remove(&key);
         self.unscheduled.remove(&key);
+        self
+    }
+
+    /// Whether this pod, when it is being deleted, stays terminating: what runs in it takes its time to end.
+    pub fn hold(&mut self, namespace: &str, pod: &str, holds: bool) -> &mut Self {
+        let key = (namespace.to_owned(), pod.to_owned());
+        if holds { self.held.insert(key) } else { self.held.remove(&key) };
+        self
+    }
+
+    /// The containers of the pod with this uid were restarted so often: each time they are other ones.
+    pub fn restarted(&mut self, pod_uid: &str, times: u32) -> &mut Self {
+        self.restarts.insert(pod_uid.to_owned(), times);
         self
     }
 

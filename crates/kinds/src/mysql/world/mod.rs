@@ -3,7 +3,6 @@
 
 mod losing;
 mod purging;
-mod servers;
 mod stopping;
 mod telling;
 
@@ -27,8 +26,8 @@ use super::deeds::{Deed, Probe};
 use super::facts::{Fact, Facts, News, Silence};
 use super::remember::entries;
 use super::scene::Scene;
+use super::simulation::{Server, Servers};
 use super::{MySql, Settings};
-use servers::Servers;
 
 const NAME: &str = "harbour";
 const NAMESPACE: &str = "bay";
@@ -97,7 +96,7 @@ impl World {
         self.children.stateful_sets.insert(format!("moco-{NAME}"), set);
         while self.servers.all.len() < usize::from(size) {
             let uuid = self.servers.all.len() as u128 + 1;
-            self.servers.all.push(servers::Server::new(uuid));
+            self.servers.all.push(Server::new(uuid));
         }
         for (number, server) in self.servers.all.iter_mut().enumerate() {
             match (number < usize::from(size), server.up) {
@@ -258,7 +257,8 @@ impl World {
         let kind = self.dice.below(12);
         self.story.push(format!("trouble {kind} with server {number}: {}", server.told()));
         match kind {
-            0 | 1 if others_fine => server.crash(),
+            0 if others_fine => server.crash(),
+            1 if others_fine => server.lose_power(),
             2 if others_fine => server.reachable = false,
             3 if others_fine => (server.reachable, server.linked) = (false, false),
             4 if told_elsewhere => {
@@ -303,7 +303,7 @@ impl World {
     fn told(&self) -> String {
         let plan = self.watched(MySql::plan);
         let steps: Vec<String> = plan.steps.iter().map(ToString::to_string).collect();
-        let servers: Vec<String> = self.servers.all.iter().map(servers::Server::told).collect();
+        let servers: Vec<String> = self.servers.all.iter().map(Server::told).collect();
         let wishes: Vec<_> = self.children.pods.values().map(|pod| &pod.meta.annotations).collect();
         format!("{steps:?} {:?}\n{:?}\n{}\n{wishes:?}", plan.waiting, entries(&self.logbook), servers.join("\n"))
     }

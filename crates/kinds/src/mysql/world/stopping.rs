@@ -72,11 +72,11 @@ fn while_clustering_is_stopped_nobody_replaces_the_primary() {
     world.stop_clustering();
     world.pass_until_stopped();
     world.servers.all[0].crash();
-    let before: Vec<String> = world.servers.all.iter().map(servers::Server::told).collect();
+    let before: Vec<String> = world.servers.all.iter().map(Server::told).collect();
     for _ in 0..30 {
         world.pass(0);
     }
-    let after: Vec<String> = world.servers.all.iter().map(servers::Server::told).collect();
+    let after: Vec<String> = world.servers.all.iter().map(Server::told).collect();
     assert_eq!((world.primary(), after), (0, before), "nothing was done to any server");
     let held = world.watched(MySql::plan).steps;
     assert!(held.iter().any(|step| step.to_string().contains("receive nothing")), "what would happen is shown: {held:?}");
