@@ -3,6 +3,7 @@
 //! It runs every kind through [`windlass_core::kind::Kind`] and knows none of them.
 
 mod actor;
+mod authority;
 mod caches;
 mod calls;
 mod clock;
@@ -24,6 +25,7 @@ mod status;
 mod take;
 mod tell;
 
+pub use authority::{Authority, AuthorityError};
 pub use caches::Caches;
 pub use calls::Calls;
 pub use clock::Clock;

@@ -32,7 +32,7 @@ struct Mute;
 
 impl Members<MySql> for Mute {
     async fn probe(&self, probe: Probe) -> Fact {
-        let (Probe::Look(place) | Probe::Watch(place)) = probe;
+        let (Probe::Look(place) | Probe::Watch(place) | Probe::Source { place, .. }) = probe;
         Fact { place, news: News::Silent { how: Silence::Closed, why: "no answer".into() } }
     }
 
@@ -84,7 +84,9 @@ impl Quay {
         tokio::spawn(async move {
             let mut controller = Controller::start(Calls::new(client), Arc::new(Metrics::default()), settings, token);
             controller.wait_until_synced(&Health::default()).await;
-            controller.run::<MySql, Mute>(Mute, mysql::Settings { agent_image: "windlass:1".into() }).await;
+            controller
+                .run::<MySql, Mute>(Mute, mysql::Settings { agent_image: "windlass:1".into(), ..mysql::Settings::default() })
+                .await;
         });
         let world = Mutex::new(StatefulSetController::new(&server));
         Self { server, world, stop }

@@ -31,6 +31,9 @@ pub struct MySqlEntries {
     /// The transactions that clients were told of before the settled council was in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<String>,
+    /// Whether a copy of a replication source's data was ever asked for. Until it is there, no server is opened to writes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub copy_asked: bool,
     /// Whether the data of the replication source was copied.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cloned: bool,

@@ -15,6 +15,7 @@ pub mod instance;
 pub mod mycnf;
 mod news;
 mod office;
+mod outside;
 mod plan;
 mod probes;
 mod remember;
@@ -57,6 +58,8 @@ pub enum MySql {}
 pub struct Settings {
     /// The image with the agent: the operator's own.
     pub agent_image: String,
+    /// Whether it has an authority that signs certificates for the agents.
+    pub signs_certificates: bool,
 }
 
 impl Kind for MySql {

@@ -19,11 +19,11 @@ use windlass_core::views::{PodView, StatefulSetView};
 use super::MySql;
 use super::acknowledging::{Council, Record, Settings, Voter};
 use super::build::Names;
-use super::deeds::{Deed, Place, Source};
+use super::deeds::{Deed, Outside, Place, Source};
 use super::facts::{Failed, Silence, after};
 use super::gtid::GtidSet;
 use super::instance::{Instance, Known};
-use super::state::{Cluster, Upstream, state};
+use super::state::{Cluster, state};
 
 /// Where clients and replicas connect.
 pub(super) const PORT: u16 = 3306;
@@ -76,12 +76,11 @@ impl<'a> Scene<'a> {
     pub(super) fn cluster(&self) -> Cluster<'_> {
         let spec = &self.observed.resource.spec;
         let status = self.observed.resource.status.as_ref();
-        let cloned = if self.entries.cloned { Upstream::Cloned } else { Upstream::ToBeCloned };
-        let upstream = spec.replication_source_secret_name.as_ref().map(|_| cloned);
         Cluster {
             size: self.size.into(),
             offline: self.offline,
-            upstream,
+            upstream: self.upstream(),
+            is_copy: self.is_copy(),
             // What was opened to writes is in use, whatever became of the status.
             restoring: spec.restore.is_some() && status.is_none_or(|it| it.restored_time.is_none()) && !self.entries.opened,
             primary: self.primary(),
@@ -95,8 +94,8 @@ impl<'a> Scene<'a> {
 
     pub(super) fn state(&self) -> State {
         match state(&self.cluster()) {
-            // Nothing can be lost of a cluster that never took a write.
-            State::Failed | State::Lost if !self.entries.opened => State::Incomplete,
+            // Nothing can be lost of a cluster that never took a write, nor a copy.
+            State::Failed | State::Lost if !self.has_history() => State::Incomplete,
             state => state,
         }
     }
@@ -213,6 +212,24 @@ impl<'a> Scene<'a> {
     /// What failed on an instance last.
     pub(super) fn failed(&self, ordinal: Ordinal) -> Option<&'a Failed> {
         self.observed.facts.of(self.pod(ordinal)?)?.failure.as_ref()
+    }
+
+    /// Whether an instance is there, and was not asked since something was done to it.
+    pub(super) fn is_to_be_asked(&self, ordinal: Ordinal) -> bool {
+        let Some(pod) = self.pod(ordinal).filter(|pod| pod.process.is_some()) else { return false };
+        self.observed.facts.of(pod).is_none_or(|facts| facts.known.is_none() && facts.silent.is_none())
+    }
+
+    /// Whether an instance is there, and lets us not in.
+    pub(super) fn is_refused(&self, ordinal: Ordinal) -> bool {
+        let facts = self.pod(ordinal).and_then(|pod| self.observed.facts.of(pod));
+        facts.is_some_and(|facts| facts.silent == Some(Silence::Refused))
+    }
+
+    /// Whether an instance was told to follow the server elsewhere as its Secret says now.
+    pub(super) fn is_told(&self, ordinal: Ordinal, outside: &Outside) -> bool {
+        let told = self.observed.facts.outside.told.as_ref();
+        told.is_some_and(|(pod, version)| *pod == ordinal.pod_name(&self.names.set()) && *version == outside.version)
     }
 
     /// What runs on an instance now.

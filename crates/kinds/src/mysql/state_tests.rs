@@ -1,7 +1,7 @@
 use rstest::rstest;
 
 use super::super::gtid::{GtidSet, Uuid};
-use super::super::instance::Replication;
+use super::super::instance::{CloneState, Replication};
 use super::*;
 
 const PRIMARY_HOST: &str = "moco-harbour-0.moco-harbour.shop.svc";
@@ -90,6 +90,7 @@ impl Harbour {
             size: self.size,
             offline: self.offline,
             upstream: self.upstream,
+            is_copy: self.upstream == Some(Upstream::Cloned),
             restoring: self.restoring,
             primary: Ordinal::new(0),
             primary_server: Some(server(0)),

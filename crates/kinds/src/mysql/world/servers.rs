@@ -12,6 +12,20 @@ use super::super::instance::{Known, Replication};
 /// The highest number of transactions of one server in a play.
 pub(super) type Number = u64;
 
+/// The number of the server elsewhere.
+pub(super) const OUTSIDE: usize = usize::MAX;
+
+/// A server elsewhere that the cluster follows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Elsewhere {
+    pub(super) executed: GtidSet,
+    written: Number,
+    /// Whether servers can reach it.
+    pub(super) linked: bool,
+    /// Whether the cluster follows it: then none of its servers may be opened to writes.
+    pub(super) followed: bool,
+}
+
 /// A commit that waits for acknowledgements.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
@@ -109,12 +123,13 @@ pub(super) struct Servers {
     /// Who was opened to writes last, and what it had then.
     pub(super) holder: Option<(usize, GtidSet)>,
     pub(super) complaints: Vec<String>,
+    pub(super) outside: Elsewhere,
 }
 
 impl Servers {
     pub(super) fn new(size: usize) -> Self {
         let all = (0..size).map(|number| Server::new(number as u128 + 1)).collect();
-        Self { all, told: GtidSet::default(), holder: None, complaints: Vec::new() }
+        Self { all, told: GtidSet::default(), holder: None, complaints: Vec::new(), outside: Elsewhere::default() }
     }
 
     /// Whether the volumes of the others have everything that clients were told of.
@@ -122,6 +137,34 @@ impl Servers {
         let others = self.all.iter().enumerate().filter(|(other, _)| *other != number);
         let has = others.fold(GtidSet::default(), |all, (_, it)| all.joined_with(&it.has()));
         self.told.is_within(&has)
+    }
+
+    /// A client writes to the server elsewhere.
+    pub(super) fn write_elsewhere(&mut self) {
+        let outside = &mut self.outside;
+        outside.written += 1;
+        let set = GtidSet::of_range(Uuid::new(77_777).into(), outside.written..=outside.written);
+        outside.executed = outside.executed.joined_with(&set);
+    }
+
+    /// What a server gives to those that follow it; nothing when it cannot be reached.
+    fn sends(&self, from: usize) -> Option<&GtidSet> {
+        match self.all.get(from) {
+            Some(server) => (server.up && server.linked).then_some(&server.executed),
+            None => self.outside.linked.then_some(&self.outside.executed),
+        }
+    }
+
+    /// Everything that more than half of the first so many volumes have.
+    pub(super) fn of_most(&self, size: usize) -> GtidSet {
+        let needed = size / 2 + 1;
+        let sets: Vec<GtidSet> = self.all.iter().take(size).map(Server::has).collect();
+        let chosen = |choice: u32| (0..size).filter(move |number| choice & (1 << number) != 0);
+        let most = (0..1_u32 << size).filter(|choice| chosen(*choice).count() == needed);
+        most.fold(GtidSet::default(), |all, choice| {
+            let shared = chosen(choice).map(|number| sets[number].clone()).reduce(|one, other| one.shared_with(&other));
+            all.joined_with(&shared.unwrap_or_default())
+        })
     }
 
     /// A client writes to a server that takes writes.
@@ -141,16 +184,13 @@ impl Servers {
     pub(super) fn deliver(&mut self, to: usize, applies: bool) {
         let replica = &self.all[to];
         let Some(from) = replica.source.filter(|_| replica.up && replica.connects && replica.linked) else { return };
-        if !self.all[from].up || !self.all[from].linked {
-            return;
-        }
-        let sent = self.all[from].executed.clone();
+        let Some(sent) = self.sends(from).cloned() else { return };
         let replica = &mut self.all[to];
         replica.received = replica.received.joined_with(&sent.without(&replica.executed));
         if applies {
             replica.executed = replica.executed.joined_with(&replica.received);
         }
-        if replica.acknowledges {
+        if replica.acknowledges && from != OUTSIDE {
             let has = replica.has();
             for waiting in &mut self.all[from].waiting {
                 if waiting.set.is_within(&has) {
@@ -182,8 +222,7 @@ impl Servers {
     /// What a look at a server tells.
     pub(super) fn look(&self, at: usize, host: impl Fn(usize) -> String, first_id: u32) -> Option<Known> {
         let server = self.all.get(at).filter(|it| it.up && it.reachable)?;
-        let receives =
-            |of: &Server| of.source.is_some_and(|from| of.connects && of.linked && self.all[from].up && self.all[from].linked);
+        let receives = |of: &Server| of.source.is_some_and(|from| of.connects && of.linked && self.sends(from).is_some());
         let followers = self.all.iter().enumerate().filter(|(_, it)| it.up && it.source == Some(at) && receives(it));
         Some(Known {
             server: Uuid::new(server.uuid),
@@ -258,6 +297,27 @@ impl Servers {
                 self.all[at].executed = self.all[from].executed.clone();
                 self.all[at].start();
             }
+            Task::CloneFromOutside { .. } => {
+                if !self.all[at].executed.is_empty() {
+                    return End::Failed { why: "it has data".into() };
+                }
+                if !self.outside.linked {
+                    return End::Failed { why: "the donor cannot be reached".into() };
+                }
+                self.all[at].executed = self.outside.executed.clone();
+                self.all[at].start();
+            }
+            Task::FollowOutside { .. } => {
+                let server = &mut self.all[at];
+                if !server.read_only {
+                    return End::Failed { why: "it takes writes".into() };
+                }
+                if server.source != Some(OUTSIDE) && !server.received.is_within(&server.executed) {
+                    self.complaints.push(format!("{} that server {at} received is thrown away", server.received));
+                }
+                (server.source, server.connects) = (Some(OUTSIDE), true);
+                (server.acknowledges, server.awaits) = (false, None);
+            }
             Task::Save { set } => self.all[at].saved = set.parse().unwrap(),
             Task::Replace { donor, over } => {
                 let Some(from) = number_of(&donor.host) else { return End::Failed { why: "no such host".into() } };
@@ -298,6 +358,17 @@ impl Servers {
         if !self.told.is_within(&self.all[at].executed) {
             let lost = self.told.without(&self.all[at].executed);
             self.complaints.push(format!("server {at} is opened to writes without {lost}, which clients were told of"));
+        }
+        if self.outside.followed {
+            self.complaints.push(format!("server {at} is opened to writes, and the cluster follows another server"));
+        }
+        // The first one has all that came from elsewhere and is here.
+        if self.holder.is_none() {
+            let here = self.all.iter().filter(|it| it.up && it.reachable);
+            let missing = here.fold(GtidSet::default(), |all, it| all.joined_with(&it.has())).without(&self.all[at].executed);
+            if !missing.is_empty() {
+                self.complaints.push(format!("server {at} is the first to be opened, and lacks {missing} that others have"));
+            }
         }
         self.holds(at);
         let server = &mut self.all[at];
