@@ -19,8 +19,9 @@ use rcgen::{
     KeyUsagePurpose,
 };
 use windlass_clients::papers::{Papers, Registry};
-use windlass_core::certificates::{CERTIFICATE, Due, ROOT, due, is_renewed, name_roots, signer};
+use windlass_core::certificates::{CERTIFICATE, COPY_OF, Due, ROOT, ROOTS, due, is_renewed, name_roots, signer};
 use windlass_core::labels::{FIELD_MANAGER, MANAGED_BY, MANAGED_BY_WINDLASS};
+use windlass_core::secrets::Certificate;
 
 use crate::calls::{CallError, Calls, written_by};
 use crate::clock::Clock;
@@ -35,9 +36,9 @@ const FRESH: SignedDuration = SignedDuration::from_mins(10);
 const TRIES: usize = 3;
 
 /// The keys of a Secret with a certificate.
-pub(crate) const CERTIFICATE_KEY: &str = "tls.crt";
-pub(crate) const PRIVATE_KEY: &str = "tls.key";
-pub(crate) const ROOTS_KEY: &str = "ca.crt";
+const CERTIFICATE_KEY: &str = "tls.crt";
+const PRIVATE_KEY: &str = "tls.key";
+const ROOTS_KEY: &str = "ca.crt";
 
 /// A root.
 #[derive(Clone)]
@@ -48,14 +49,22 @@ struct Root {
 }
 
 /// A certificate with its key, in PEM.
-pub(crate) struct Issued {
-    pub(crate) certificate: String,
-    pub(crate) key: String,
+struct Issued {
+    certificate: String,
+    key: String,
+}
+
+/// A certificate with its key and those that it is believed by, as a Secret has them, and what is said about it.
+pub struct Certified {
+    /// What the Secret holds.
+    pub texts: BTreeMap<String, String>,
+    /// Its annotations.
+    pub annotations: Vec<(&'static str, String)>,
 }
 
 /// The roots as they were read, and when that was.
 #[derive(Clone)]
-pub(crate) struct Roots {
+struct Roots {
     all: Vec<Root>,
     read: Timestamp,
 }
@@ -66,12 +75,12 @@ impl Roots {
     }
 
     /// The names of all.
-    pub(crate) fn names(&self) -> String {
+    fn names(&self) -> String {
         name_roots(&self.made())
     }
 
     /// Their certificates.
-    pub(crate) fn bundle(&self) -> String {
+    fn bundle(&self) -> String {
         self.all.iter().map(|root| root.certificate.as_str()).collect()
     }
 
@@ -81,7 +90,7 @@ impl Roots {
     }
 
     /// Signs a certificate of a server with these host names, or of the operator.
-    pub(crate) fn issue(&self, names: &[String], now: Timestamp) -> Result<Issued, AuthorityError> {
+    fn issue(&self, names: &[String], now: Timestamp) -> Result<Issued, AuthorityError> {
         let root = self.signer(now)?;
         let mut parameters = CertificateParams::new(names.to_vec())?;
         let (name, purpose) = match names.first() {
@@ -163,12 +172,12 @@ impl Authority {
     }
 
     /// The time.
-    pub(crate) fn now(&self) -> Timestamp {
+    fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
     /// The roots, after what is due with them was done.
-    pub(crate) async fn roots(&self) -> Result<Roots, AuthorityError> {
+    async fn roots(&self) -> Result<Roots, AuthorityError> {
         let now = self.now();
         let known = self.roots.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(known) = known
@@ -201,7 +210,7 @@ impl Authority {
     }
 
     /// A Secret of the release's namespace.
-    pub(crate) async fn read(&self, name: &str) -> Result<Option<Secret>, CallError> {
+    async fn read(&self, name: &str) -> Result<Option<Secret>, CallError> {
         let what = || format!("read Secret {name} in namespace {:?}", self.namespace);
         let read = |client| {
             let api = self.secrets(client);
@@ -265,6 +274,27 @@ impl Authority {
         }
     }
 
+    /// Has a certificate made, or takes the one that somebody else made. Whoever shows it believes our roots: by them the operator is
+    /// known.
+    pub async fn certify(&self, wanted: &Certificate) -> Result<Certified, AuthorityError> {
+        let roots = self.roots().await?;
+        let mut annotations = vec![(ROOTS, roots.names())];
+        let found = self.read(&wanted.instead).await?;
+        let of = |key| found.as_ref().and_then(|secret| text_of(secret, key));
+        let (certificate, key, believed) = match (of(CERTIFICATE_KEY), of(PRIVATE_KEY), of(ROOTS_KEY)) {
+            (Some(certificate), Some(key), Some(root)) => {
+                annotations.push((COPY_OF, wanted.instead.clone()));
+                (certificate, key, format!("{root}{}", roots.bundle()))
+            }
+            _ => {
+                let issued = roots.issue(&wanted.names, self.now())?;
+                (issued.certificate, issued.key, roots.bundle())
+            }
+        };
+        let texts = [(CERTIFICATE_KEY, certificate), (PRIVATE_KEY, key), (ROOTS_KEY, believed)];
+        Ok(Certified { texts: texts.map(|(key, text)| (key.to_owned(), text)).into(), annotations })
+    }
+
     async fn own(&self) -> Result<Arc<Papers>, AuthorityError> {
         let (now, roots) = (self.now(), self.roots().await?);
         let authority = name_roots(&[roots.signer(now)?.made]);
@@ -302,7 +332,7 @@ impl Registry for Authority {
 }
 
 /// A text of a Secret, with an end of line.
-pub(crate) fn text_of(secret: &Secret, key: &str) -> Option<String> {
+fn text_of(secret: &Secret, key: &str) -> Option<String> {
     let bytes = &secret.data.as_ref()?.get(key)?.0;
     let text = std::str::from_utf8(bytes).ok()?.trim();
     (!text.is_empty()).then(|| format!("{text}\n"))

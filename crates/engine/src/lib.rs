@@ -25,7 +25,7 @@ mod status;
 mod take;
 mod tell;
 
-pub use authority::{Authority, AuthorityError};
+pub use authority::{Authority, AuthorityError, Certified};
 pub use caches::Caches;
 pub use calls::Calls;
 pub use clock::Clock;

@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use serde_json::{Value, json};
-use windlass_core::certificates::{COPY_OF, ROOTS};
-use windlass_core::secrets::{Certificate, FINGERPRINT, Recipe, fingerprint};
+use windlass_core::secrets::{FINGERPRINT, Recipe, fingerprint};
 use windlass_core::step::Manifest;
 
-use crate::authority::{Authority, AuthorityError, CERTIFICATE_KEY, PRIVATE_KEY, ROOTS_KEY, text_of};
+use crate::authority::{Authority, AuthorityError};
 use crate::calls::{CallError, Calls};
 
 /// Bytes of a value that nobody knows.
@@ -57,7 +56,7 @@ pub(crate) async fn fill(
     }
     if let Some(wanted) = &recipe.certificate {
         let authority = authority.ok_or_else(|| senseless("this operator has no authority for certificates".to_owned()))?;
-        let certified = certify(authority, wanted).await.map_err(|error| match error {
+        let certified = authority.certify(wanted).await.map_err(|error| match error {
             AuthorityError::Call(error) => error,
             AuthorityError::Outrun => CallError::Ambiguous { what: format!("apply {object}"), why: error.to_string() },
             other => senseless(other.to_string()),
@@ -77,32 +76,6 @@ pub(crate) async fn fill(
         body["immutable"] = true.into();
     }
     Ok(())
-}
-
-/// A certificate, and what is said about it.
-struct Certified {
-    texts: [(String, String); 3],
-    annotations: Vec<(&'static str, String)>,
-}
-
-/// Has a certificate made, or takes the one that somebody else made. Whoever shows it believes our roots: by them the operator is known.
-async fn certify(authority: &Authority, wanted: &Certificate) -> Result<Certified, AuthorityError> {
-    let roots = authority.roots().await?;
-    let mut annotations = vec![(ROOTS, roots.names())];
-    let found = authority.read(&wanted.instead).await?;
-    let of = |key| found.as_ref().and_then(|secret| text_of(secret, key));
-    let (certificate, key, believed) = match (of(CERTIFICATE_KEY), of(PRIVATE_KEY), of(ROOTS_KEY)) {
-        (Some(certificate), Some(key), Some(root)) => {
-            annotations.push((COPY_OF, wanted.instead.clone()));
-            (certificate, key, format!("{root}{}", roots.bundle()))
-        }
-        _ => {
-            let issued = roots.issue(&wanted.names, authority.now())?;
-            (issued.certificate, issued.key, roots.bundle())
-        }
-    };
-    let texts = [(CERTIFICATE_KEY, certificate), (PRIVATE_KEY, key), (ROOTS_KEY, believed)];
-    Ok(Certified { texts: texts.map(|(key, text)| (key.to_owned(), text)), annotations })
 }
 
 /// A value that nobody knows, in hexadecimal digits.

@@ -5,19 +5,27 @@
 
 use std::time::Duration;
 
+use windlass_api::logbook::mysql::MySqlEntries;
 use windlass_api::mysql::DEFAULT_STARTUP_WAIT_SECONDS;
+use windlass_core::kind::Observed;
 use windlass_core::reason;
 
-use super::OPEN_TO_WRITES;
 use super::deeds::{CATCH_UP, Outside, Task};
 use super::facts::{SourceAt, Unreadable};
 use super::instance::{CloneState, Known};
 use super::plan::Planner;
 use super::scene::Scene;
 use super::state::Upstream;
+use super::{MySql, OPEN_TO_WRITES};
 
 /// How long statements may hold up the closing of a primary that somebody opened by hand.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Whether it is announced that an instance of a cluster which is to follow a server elsewhere takes writes.
+pub(super) fn is_announced(observed: &Observed<'_, MySql>, entries: &MySqlEntries) -> bool {
+    let named = observed.resource.spec.replication_source_secret_name.is_some();
+    named && entries.cloned && observed.memory.entries().intents.iter().any(|intent| intent.act == OPEN_TO_WRITES)
+}
 
 impl<'a> Scene<'a> {
     /// The Secret of the server elsewhere, while that is followed. A cluster that ever took writes of its own follows nobody.
@@ -33,8 +41,7 @@ impl<'a> Scene<'a> {
 
     /// Whether an instance took writes, or may have: what was announced may have been done.
     pub(super) fn was_opened(&self) -> bool {
-        let announced = || self.observed.memory.entries().intents.iter().any(|intent| intent.act == OPEN_TO_WRITES);
-        self.entries.opened || (self.entries.cloned && announced())
+        self.entries.opened || self.announced
     }
 
     /// Whether all data came from a server elsewhere: no instance ever took a write.

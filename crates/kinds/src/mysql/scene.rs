@@ -23,6 +23,7 @@ use super::deeds::{Deed, Outside, Place, Source};
 use super::facts::{Failed, Silence, after};
 use super::gtid::GtidSet;
 use super::instance::{Instance, Known};
+use super::outside::is_announced;
 use super::state::{Cluster, state};
 
 /// Where clients and replicas connect.
@@ -50,6 +51,8 @@ pub(super) struct Scene<'a> {
     pub(super) offline: bool,
     pub(super) instances: Vec<Instance>,
     pub(super) entries: MySqlEntries,
+    /// Whether it is announced that an instance takes writes, where a source is named.
+    pub(super) announced: bool,
     errant: BTreeSet<Ordinal>,
     host: String,
 }
@@ -65,7 +68,8 @@ impl<'a> Scene<'a> {
         let instances = (0..size).map(|number| instance(observed, &names, Ordinal::new(number))).collect();
         let errant = entries.errant.iter().copied().map(Ordinal::new).collect();
         let host = names.host(Ordinal::new(entries.primary));
-        Self { observed, names, namespace, set, size, offline: spec.offline, instances, entries, errant, host }
+        let announced = is_announced(observed, &entries);
+        Self { observed, names, namespace, set, size, offline: spec.offline, instances, entries, announced, errant, host }
     }
 
     pub(super) fn primary(&self) -> Ordinal {

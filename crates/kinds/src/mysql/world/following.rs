@@ -270,8 +270,52 @@ fn a_failure_of_the_copy_outlives_the_process_that_it_was_made_for() {
     assert!(world.facts.outside.failure.as_ref().is_some_and(|it| it.times == 1));
 }
 
+#[test]
+fn the_copy_is_told_once_and_each_cause_of_a_failure_once() {
+    let mut world = World::following(3, 14);
+    world.servers.outside.linked = false;
+    world.settle();
+    assert_eq!(world.events(), ["! InitCloneFailed: Clone from an external mysqld failed: the donor cannot be reached"]);
+    world.servers.outside.linked = true;
+    world.settle();
+    let told = world.events();
+    assert_eq!(told.iter().filter(|it| *it == "InitCloned: Clone from an external mysqld succeeded").count(), 1, "{told:?}");
+    assert!(!told.iter().any(|it| it.contains("Writable") || it.contains("instance 0")), "{told:?}");
+    let gate = windlass_core::gate::Gate::new(windlass_core::gate::Door::Open, windlass_core::gate::Door::Open);
+    assert!(world.status(&gate).0.cloned);
+    world.restart_operator();
+    world.settle();
+    assert_eq!(world.events(), Vec::<String>::new(), "what another process told is not told again");
+}
+
+#[test]
+fn a_lost_memory_is_found_again_in_who_follows_whom() {
+    let mut world = World::following(3, 15);
+    world.settle();
+    let pod = world.children.pods.get_mut(&pod_name(0)).unwrap();
+    pod.meta.annotations.insert(keys::DEMOTE.into(), "true".into());
+    world.settle();
+    assert_eq!(world.primary(), 1);
+    let memory = Memory::judge(None, "u1", &world.children);
+    assert!(memory.lost().is_some());
+    let mut written = memory.entries();
+    let (settings, answered) = (Settings::default(), BTreeMap::new());
+    let observed = world.observed(&memory, &settings, &answered);
+    MySql::remember(&observed, &mut written);
+    let found = entries(&written);
+    assert_eq!((found.primary, found.cloned, found.opened, found.server.is_some()), (1, true, false, true));
+    assert!(!MySql::proves(&observed).is_empty());
+    // One that does not answer may be the one that knows better.
+    world.servers.all[2].reachable = false;
+    for _ in 0..10 {
+        world.pass(0);
+    }
+    let observed = world.observed(&memory, &settings, &answered);
+    assert!(MySql::proves(&observed).is_empty());
+}
+
 /// How many histories are played, unless somebody asks for more.
-const HISTORIES: u64 = 1_000;
+const HISTORIES: u64 = 500;
 
 #[test]
 fn whatever_happens_what_most_had_stays_and_all_that_is_elsewhere_arrives() {
