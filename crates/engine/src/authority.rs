@@ -261,10 +261,7 @@ impl Authority {
         let write = |client| {
             let api = self.secrets(client);
             async move {
-                match exists {
-                    true => api.replace(&self.name, parameters, secret).await,
-                    false => api.create(parameters, secret).await,
-                }
+                if exists { api.replace(&self.name, parameters, secret).await } else { api.create(parameters, secret).await }
             }
         };
         match self.calls.send(what, write).await {
@@ -281,15 +278,13 @@ impl Authority {
         let mut annotations = vec![(ROOTS, roots.names())];
         let found = self.read(&wanted.instead).await?;
         let of = |key| found.as_ref().and_then(|secret| text_of(secret, key));
-        let (certificate, key, believed) = match (of(CERTIFICATE_KEY), of(PRIVATE_KEY), of(ROOTS_KEY)) {
-            (Some(certificate), Some(key), Some(root)) => {
-                annotations.push((COPY_OF, wanted.instead.clone()));
-                (certificate, key, format!("{root}{}", roots.bundle()))
-            }
-            _ => {
-                let issued = roots.issue(&wanted.names, self.now())?;
-                (issued.certificate, issued.key, roots.bundle())
-            }
+        let theirs = of(CERTIFICATE_KEY).zip(of(PRIVATE_KEY)).zip(of(ROOTS_KEY));
+        let (certificate, key, believed) = if let Some(((certificate, key), root)) = theirs {
+            annotations.push((COPY_OF, wanted.instead.clone()));
+            (certificate, key, format!("{root}{}", roots.bundle()))
+        } else {
+            let issued = roots.issue(&wanted.names, self.now())?;
+            (issued.certificate, issued.key, roots.bundle())
         };
         let texts = [(CERTIFICATE_KEY, certificate), (PRIVATE_KEY, key), (ROOTS_KEY, believed)];
         Ok(Certified { texts: texts.map(|(key, text)| (key.to_owned(), text)).into(), annotations })

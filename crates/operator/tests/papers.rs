@@ -115,7 +115,7 @@ async fn ask(server: &FakeApiServer, registry: Authority, address: SocketAddr, v
         ordinal: Ordinal::new(0),
     };
     let outside = Outside { secret: "source".into(), version };
-    let task = Task::CloneFromOutside { outside, boot: Duration::from_secs(60) };
+    let task = Task::CloneFromOutside { outside, boot: Duration::from_mins(1) };
     let (fact, rest) = servers.carry_out(Deed { place, task }).await;
     assert!(rest.is_none());
     let text = fact.to_string();

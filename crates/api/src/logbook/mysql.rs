@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What is remembered of a MySQLCluster.
+#[expect(clippy::struct_excessive_bools, reason = "each is something that happened once, whatever else did")]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MySqlEntries {

@@ -225,13 +225,12 @@ impl Facts {
                         None
                     }
                     // What is known of a copy from elsewhere outlives the process that it was made for.
-                    (Task::CloneFromOutside { .. }, _) => None,
-                    (task, End::Failed { why }) => {
+                    (task, End::Failed { why }) if !matches!(task, Task::CloneFromOutside { .. }) => {
                         let times =
                             known.failure.take().filter(|it| it.task == task).map_or(1, |it| it.times.saturating_add(1));
                         Some(Failed { task, why, times, at: now })
                     }
-                    (_, End::Done | End::Unknown { .. } | End::StillRunning) => None,
+                    (_, End::Done | End::Unknown { .. } | End::StillRunning | End::Failed { .. }) => None,
                 };
             }
         }

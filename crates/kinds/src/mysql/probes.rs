@@ -57,11 +57,11 @@ fn source(scene: &Scene<'_>) -> Option<(Timestamp, Probe)> {
     let secret = scene.outside()?.to_owned();
     let place = scene.place(scene.primary())?;
     let read = scene.observed.facts.outside.source.as_ref().filter(|(it, _)| it.secret == secret);
-    let pace = match read {
+    let wait = match read {
         Some((it, _)) if it.read.is_ok() => SOURCE,
         _ => QUIET,
     };
-    Some((read.map_or(Timestamp::MIN, |(_, at)| after(*at, pace)), Probe::Source { place, secret }))
+    Some((read.map_or(Timestamp::MIN, |(_, at)| after(*at, wait)), Probe::Source { place, secret }))
 }
 
 /// The questions that are due now.

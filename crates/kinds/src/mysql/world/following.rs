@@ -262,7 +262,7 @@ fn a_failure_of_the_copy_outlives_the_process_that_it_was_made_for() {
     let place = world.watched(|observed| Scene::of(observed, entries(&world.logbook)).place(Ordinal::new(0)).unwrap());
     world.facts.learn(world.source(place.clone(), SECRET.into()), world.now);
     let outside = super::super::deeds::Outside { secret: SECRET.into(), version: "1".into() };
-    let task = Task::CloneFromOutside { outside, boot: std::time::Duration::from_secs(3600) };
+    let task = Task::CloneFromOutside { outside, boot: std::time::Duration::from_hours(1) };
     let ended = News::Ended { task, end: End::Failed { why: "no such account".into() } };
     world.facts.learn(Fact { place, news: ended }, world.now);
     world.servers.all[0].start();
