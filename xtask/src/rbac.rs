@@ -8,6 +8,8 @@ pub(crate) struct Rule {
     pub(crate) groups: &'static [&'static str],
     pub(crate) resources: &'static [&'static str],
     pub(crate) verbs: &'static [&'static str],
+    /// The only objects that it is for, as the chart names them; all of them when empty.
+    pub(crate) names: &'static [&'static str],
     /// Which calls need it.
     pub(crate) why: &'static str,
 }
@@ -18,18 +20,21 @@ pub(crate) const CLUSTERS: &[Rule] = &[
         groups: &["clusterlabs.org"],
         resources: &["replicatedstatefulsets"],
         verbs: &["get", "list", "watch"],
+        names: &[],
         why: "the clusters that are asked for; get: the fresh object after a status write met a conflict",
     },
     Rule {
         groups: &["clusterlabs.org"],
         resources: &["replicatedstatefulsets/status"],
         verbs: &["update"],
+        names: &[],
         why: "the status commit, a compare-and-swap; nothing else of the custom resource is ever written",
     },
     Rule {
         groups: &["moco.cybozu.com"],
         resources: &["mysqlclusters"],
         verbs: &["get", "list", "patch", "watch"],
+        names: &[],
         why: "the clusters of MySQL that are asked for; get: the fresh object after a status write met a conflict; patch: the finalizer, put on \
               before anything is made, and taken off when nothing is left to do or the cluster left the selector",
     },
@@ -37,12 +42,14 @@ pub(crate) const CLUSTERS: &[Rule] = &[
         groups: &["moco.cybozu.com"],
         resources: &["mysqlclusters/status"],
         verbs: &["update"],
+        names: &[],
         why: "the status commit, a compare-and-swap; beside it, only the finalizer of the custom resource is ever written",
     },
     Rule {
         groups: &["windlass.dev"],
         resources: &["logbooks"],
         verbs: &["create", "get", "list", "update", "watch"],
+        names: &[],
         why: "what must be remembered about each cluster; update: compare-and-swap on the whole object; get: a fresh look before a \
               cluster is taken over",
     },
@@ -50,6 +57,7 @@ pub(crate) const CLUSTERS: &[Rule] = &[
         groups: &["apps"],
         resources: &["statefulsets"],
         verbs: &["create", "delete", "get", "list", "patch", "watch"],
+        names: &[],
         why: "the members; patch: server-side apply and replicas; create: an apply that makes the object is judged as both; get: who \
               made an object that is there already; delete: without its pods, to make it again for larger volumes",
     },
@@ -57,6 +65,7 @@ pub(crate) const CLUSTERS: &[Rule] = &[
         groups: &["apps"],
         resources: &["controllerrevisions"],
         verbs: &["create", "delete", "get", "list", "patch", "watch"],
+        names: &[],
         why: "the pod templates as they were rendered, so that a newer release restarts nothing; patch and create: server-side \
               apply; delete: those that nothing needs any more",
     },
@@ -64,12 +73,14 @@ pub(crate) const CLUSTERS: &[Rule] = &[
         groups: &[""],
         resources: &["services"],
         verbs: &["create", "get", "list", "patch", "watch"],
+        names: &[],
         why: "the headless and the client Service; patch and create: server-side apply; get: who made one that is there already",
     },
     Rule {
         groups: &["policy"],
         resources: &["poddisruptionbudgets"],
         verbs: &["create", "delete", "get", "list", "patch", "watch"],
+        names: &[],
         why: "how many members may be evicted at once; patch and create: server-side apply; get: who made one that is there already; \
               delete: that of a cluster of MySQL which is stopped, or has one instance",
     },
@@ -77,6 +88,7 @@ pub(crate) const CLUSTERS: &[Rule] = &[
         groups: &[""],
         resources: &["pods"],
         verbs: &["delete", "get", "list", "patch", "watch"],
+        names: &[],
         why: "list and watch: readiness of members; get: the same pod still, just before a hook changes it; patch: role labels, and the \
               annotation that protects a primary; \
               delete: a member that must start anew, with its UID as precondition",
@@ -85,12 +97,14 @@ pub(crate) const CLUSTERS: &[Rule] = &[
         groups: &[""],
         resources: &["pods/exec"],
         verbs: &["create", "get"],
+        names: &[],
         why: "hooks; get: the WebSocket request that starts one; create: asked for as well by servers from 1.35 on",
     },
     Rule {
         groups: &[""],
         resources: &["persistentvolumeclaims"],
         verbs: &["get", "list", "patch", "watch"],
+        names: &[],
         why: "whether a cluster is new or has data; patch: a larger request of storage, and labels on those of a cluster that is taken over; \
               get: whether such a claim is there; claims are never deleted",
     },
@@ -98,6 +112,7 @@ pub(crate) const CLUSTERS: &[Rule] = &[
         groups: &[""],
         resources: &["configmaps"],
         verbs: &["create", "delete", "get", "list", "patch", "watch"],
+        names: &[],
         why: "my.cnf; patch and create: server-side apply; get: the user's own settings, when a watch of metadata tells that they changed; \
               delete: old ones that nothing names any more",
     },
@@ -105,6 +120,7 @@ pub(crate) const CLUSTERS: &[Rule] = &[
         groups: &[""],
         resources: &["secrets"],
         verbs: &["create", "get", "list", "patch", "watch"],
+        names: &[],
         why: "passwords of the accounts of MySQL; get: to log in, and to write the credentials of clients; list and watch only those \
               that Windlass made; patch and create: server-side apply",
     },
@@ -112,29 +128,50 @@ pub(crate) const CLUSTERS: &[Rule] = &[
         groups: &[""],
         resources: &["serviceaccounts"],
         verbs: &["create", "get", "list", "patch", "watch"],
+        names: &[],
         why: "the account of the pods of MySQL; patch and create: server-side apply; get: who made one that is there already",
     },
     Rule {
         groups: &["events.k8s.io"],
         resources: &["events"],
         verbs: &["create", "patch"],
+        names: &[],
         why: "what `kubectl describe` shows; patch: the count of an Event that repeats itself",
     },
     Rule {
         groups: &["coordination.k8s.io"],
         resources: &["leases"],
         verbs: &["get"],
+        names: &[],
         why: "whether the release that claims a cluster is alive; that one may be in any namespace",
     },
 ];
 
 /// What it may do in the namespace of its release.
-pub(crate) const RELEASE: &[Rule] = &[Rule {
-    groups: &["coordination.k8s.io"],
-    resources: &["leases"],
-    verbs: &["create", "get", "list", "update", "watch"],
-    why: "the Lease that says which process acts; update: compare-and-swap, to take it, renew it and give it up",
-}];
+pub(crate) const RELEASE: &[Rule] = &[
+    Rule {
+        groups: &["coordination.k8s.io"],
+        resources: &["leases"],
+        verbs: &["create", "get", "list", "update", "watch"],
+        names: &[],
+        why: "the Lease that says which process acts; update: compare-and-swap, to take it, renew it and give it up",
+    },
+    Rule {
+        groups: &[""],
+        resources: &["secrets"],
+        verbs: &["create", "get"],
+        names: &[],
+        why: "the roots of the release's certificates; get: also a certificate that cert-manager made for the agents of a cluster, whose \
+              name nobody knows beforehand; create: a name cannot be asked for where something is made",
+    },
+    Rule {
+        groups: &[""],
+        resources: &["secrets"],
+        verbs: &["update"],
+        names: &["{{ include `windlass.name` . }}-authority"],
+        why: "the next root before the former one ends, by compare-and-swap; of no other Secret",
+    },
+];
 
 #[cfg(test)]
 mod tests {

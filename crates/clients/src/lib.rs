@@ -5,3 +5,4 @@
 pub mod hooks;
 pub mod members;
 pub mod mysql;
+pub mod papers;

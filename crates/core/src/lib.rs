@@ -3,6 +3,7 @@
 //! Pure: no client, no clock, no randomness, no logging. Time comes in as a value.
 
 pub mod bookkeeping;
+pub mod certificates;
 pub mod claim;
 pub mod conditions;
 pub mod gate;

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -26,9 +27,24 @@ pub struct Recipe {
     /// Texts by key. `${KEY}` stands for a value of the other Secret.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub texts: BTreeMap<String, String>,
+    /// A certificate with its key, and those who vouch for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<Certificate>,
     /// Whether nobody may change it afterwards, ourselves included.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub immutable: bool,
+}
+
+/// A certificate by the release's own authority: `tls.crt`, `tls.key` and `ca.crt`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Certificate {
+    /// The host names that it is for.
+    pub names: Vec<String>,
+    /// When it was asked for. Another time is another certificate.
+    pub since: Timestamp,
+    /// A Secret in the release's namespace with a certificate that somebody else made: it is taken instead, if it is there.
+    pub instead: String,
 }
 
 /// Why a Secret cannot be made.

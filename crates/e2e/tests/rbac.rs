@@ -20,6 +20,10 @@ type Use = (String, String, String);
 /// by waits for the Lease, and the installed release has one replica.
 const NEEDED_LATER: [(&str, &str, &str); 2] = [("create", "", "pods/exec"), ("watch", "coordination.k8s.io", "leases")];
 
+/// Allowed in the namespace of a release, and not used there: the clusters of MySQL of these tests are looked after by an operator
+/// outside, whose requests all count as made elsewhere. And the next root of a release's certificates is made after years.
+const NEEDED_AT_HOME: [(&str, &str, &str); 3] = [("create", "", "secrets"), ("get", "", "secrets"), ("update", "", "secrets")];
+
 #[tokio::test]
 async fn releases_may_do_what_they_did_and_nothing_else() -> Result<()> {
     let stage = Stage::get().await?;
@@ -55,7 +59,8 @@ async fn releases_may_do_what_they_did_and_nothing_else() -> Result<()> {
     ensure!(missing.is_empty(), "used and not allowed by {RULES}: {missing:?}");
     let unused: Vec<&Use> = clusters.difference(&elsewhere).filter(|it| !later(it)).collect();
     ensure!(unused.is_empty(), "allowed by {RULES} where clusters are, and not used by any test: {unused:?}");
-    let unused: Vec<&Use> = release.difference(&at_home).filter(|it| !later(it)).collect();
+    let at_home_later = |it: &&Use| NEEDED_AT_HOME.contains(&(it.0.as_str(), it.1.as_str(), it.2.as_str()));
+    let unused: Vec<&Use> = release.difference(&at_home).filter(|it| !later(it) && !at_home_later(it)).collect();
     ensure!(unused.is_empty(), "allowed by {RULES} in the namespace of the release, and not used by any test: {unused:?}");
     Ok(())
 }

@@ -15,6 +15,7 @@ use windlass_core::lane::Clustering;
 use windlass_core::likeness::Answered;
 use windlass_core::step::{ObjectRef, Over};
 
+use crate::authority::Authority;
 use crate::caches::{Caches, Key};
 use crate::calls::Calls;
 use crate::clock::Clock;
@@ -49,6 +50,8 @@ pub(crate) struct Shared<K: Kind, M> {
     pub(crate) identity: Identity,
     pub(crate) neighbours: Neighbours,
     pub(crate) overlaps: Overlaps,
+    /// Who signs certificates.
+    pub(crate) authority: Option<Arc<Authority>>,
 }
 
 /// What an actor listens to.

@@ -18,6 +18,7 @@ use windlass_core::kind::Kind;
 use windlass_core::selector::Selector;
 
 use crate::actor::{Actor, Shared, Signals};
+use crate::authority::Authority;
 use crate::caches::{Caches, Key, Watched, run_watch, version_of, watch_children};
 use crate::calls::Calls;
 use crate::clock::Clock;
@@ -48,6 +49,8 @@ pub struct Settings {
     pub identity: Identity,
     /// Where clusters are noted that another release holds although our selector matches them.
     pub overlaps: Overlaps,
+    /// Who signs certificates.
+    pub authority: Option<Arc<Authority>>,
 }
 
 /// The clusters of a kind, as the watch or the answer to our own write showed them last.
@@ -133,6 +136,7 @@ impl Controller {
             identity: self.settings.identity.clone(),
             neighbours: Neighbours::new(self.calls.client(), self.settings.clock),
             overlaps: Arc::clone(&self.settings.overlaps),
+            authority: self.settings.authority.clone(),
         });
         let api: Api<DeserializeGuard<K::Resource>> = match &self.settings.namespace {
             Some(namespace) => Api::namespaced(self.calls.client(), namespace),

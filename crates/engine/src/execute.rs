@@ -15,6 +15,7 @@ use windlass_core::outcome::Outcome;
 use windlass_core::step::{Manifest, ObjectKind, ObjectRef, Over};
 use windlass_core::views::ObjectView;
 
+use crate::authority::Authority;
 use crate::caches::{
     Caches, Child, Claim, ConfigMap, DisruptionBudget, Pod, Secret, Service, ServiceAccount, StatefulSet, Template,
 };
@@ -30,6 +31,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) caches: &'a Caches,
     /// Whether objects that others made may be taken over.
     pub(crate) adopts: bool,
+    /// Who signs certificates.
+    pub(crate) authority: Option<&'a Authority>,
 }
 
 impl Executor<'_> {
@@ -45,7 +48,7 @@ impl Executor<'_> {
     async fn apply_over(&self, _permit: &Permit<Resources>, manifest: &Manifest) -> Result<ObjectView, CallError> {
         let (object, mut body) = (&manifest.object, manifest.body());
         if object.kind == ObjectKind::Secret {
-            secrets::fill(self.calls, manifest, &mut body).await?;
+            secrets::fill(self.calls, self.authority, manifest, &mut body).await?;
         }
         let _turn = match object.kind {
             ObjectKind::Service if manifest.over.is_none() => self.calls.allocation().await,

@@ -3,6 +3,7 @@
 //! It runs every kind through [`windlass_core::kind::Kind`] and knows none of them.
 
 mod actor;
+mod authority;
 mod caches;
 mod calls;
 mod clock;
@@ -25,6 +26,7 @@ mod status;
 mod take;
 mod tell;
 
+pub use authority::{Authority, AuthorityError, Certified};
 pub use caches::Caches;
 pub use calls::Calls;
 pub use clock::Clock;

@@ -9,13 +9,19 @@ use serde_json::{Value, json};
 use windlass_core::secrets::{FINGERPRINT, Recipe, fingerprint};
 use windlass_core::step::Manifest;
 
+use crate::authority::{Authority, AuthorityError};
 use crate::calls::{CallError, Calls};
 
 /// Bytes of a value that nobody knows.
 const DRAWN: usize = 16;
 
 /// Completes the body of an apply.
-pub(crate) async fn fill(calls: &Calls, manifest: &Manifest, body: &mut Value) -> Result<(), CallError> {
+pub(crate) async fn fill(
+    calls: &Calls,
+    authority: Option<&Authority>,
+    manifest: &Manifest,
+    body: &mut Value,
+) -> Result<(), CallError> {
     let object = &manifest.object;
     let senseless = |why: String| CallError::Senseless { what: format!("apply {object}"), why };
     let recipe: Recipe = serde_json::from_value(manifest.spec.clone()).map_err(|error| senseless(error.to_string()))?;
@@ -37,7 +43,7 @@ pub(crate) async fn fill(calls: &Calls, manifest: &Manifest, body: &mut Value) -
         }
     };
     let mut failure = None;
-    let made = recipe
+    let mut made = recipe
         .make(&values, || {
             draw().unwrap_or_else(|error| {
                 failure = Some(error);
@@ -47,6 +53,18 @@ pub(crate) async fn fill(calls: &Calls, manifest: &Manifest, body: &mut Value) -
         .map_err(|missing| senseless(format!("{missing} in {}", recipe.from.as_ref().map_or("", |(name, _)| name))))?;
     if let Some(error) = failure {
         return Err(senseless(format!("no random values can be had: {error}")));
+    }
+    if let Some(wanted) = &recipe.certificate {
+        let authority = authority.ok_or_else(|| senseless("this operator has no authority for certificates".to_owned()))?;
+        let certified = authority.certify(wanted).await.map_err(|error| match error {
+            AuthorityError::Call(error) => error,
+            AuthorityError::Outrun => CallError::Ambiguous { what: format!("apply {object}"), why: error.to_string() },
+            other => senseless(other.to_string()),
+        })?;
+        for (key, value) in certified.annotations {
+            body["metadata"]["annotations"][key] = value.into();
+        }
+        made.extend(certified.texts);
     }
     let data =
         made.into_iter().map(|(key, value)| (key, k8s_openapi::ByteString(value.into_bytes()))).collect::<BTreeMap<_, _>>();

@@ -132,7 +132,8 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         let resource = self.shared.clusters.get(&self.key);
         let annotations = resource.as_ref().and_then(|resource| resource.meta().annotations.as_ref());
         let adopts = annotations.and_then(|all| all.get(ADOPT)).is_some_and(|value| value == "true");
-        Executor { calls: &self.shared.calls, caches: &self.shared.caches, adopts }
+        let authority = self.shared.authority.as_deref();
+        Executor { calls: &self.shared.calls, caches: &self.shared.caches, adopts, authority }
     }
 
     /// Copies labels to the `StatefulSet`s. A copy that another field manager refuses is told once, and holds nothing up.

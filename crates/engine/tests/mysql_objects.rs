@@ -16,7 +16,7 @@ use windlass_api::mysql::MySQLCluster;
 use windlass_clients::members::{Acted, Members};
 use windlass_core::gate::Permit;
 use windlass_core::lane::Clustering;
-use windlass_engine::{Calls, Clock, Controller, Health, Metrics, Settings};
+use windlass_engine::{Authority, Calls, Clock, Controller, Health, Metrics, Settings};
 use windlass_kinds::mysql::deeds::{Deed, Probe};
 use windlass_kinds::mysql::facts::{End, Fact, News, Silence};
 use windlass_kinds::mysql::{self, MySql};
@@ -32,7 +32,7 @@ struct Mute;
 
 impl Members<MySql> for Mute {
     async fn probe(&self, probe: Probe) -> Fact {
-        let (Probe::Look(place) | Probe::Watch(place)) = probe;
+        let (Probe::Look(place) | Probe::Watch(place) | Probe::Source { place, .. }) = probe;
         Fact { place, news: News::Silent { how: Silence::Closed, why: "no answer".into() } }
     }
 
@@ -77,6 +77,7 @@ impl Quay {
             clock: Clock::Counted { start: Timestamp::now(), since: tokio::time::Instant::now() },
             ..Settings::default()
         };
+        settings.authority = Some(Arc::new(Authority::new(server.client(), "ops", "windlass", settings.clock)));
         settings.identity.release = "ops/windlass".into();
         settings.identity.holder = format!("process-{}", server.revision());
         let (stop, client) = (CancellationToken::new(), server.client());
@@ -84,7 +85,9 @@ impl Quay {
         tokio::spawn(async move {
             let mut controller = Controller::start(Calls::new(client), Arc::new(Metrics::default()), settings, token);
             controller.wait_until_synced(&Health::default()).await;
-            controller.run::<MySql, Mute>(Mute, mysql::Settings { agent_image: "windlass:1".into() }).await;
+            controller
+                .run::<MySql, Mute>(Mute, mysql::Settings { agent_image: "windlass:1".into(), signs_certificates: true })
+                .await;
         });
         let world = Mutex::new(StatefulSetController::new(&server));
         Self { server, world, stop }
@@ -388,4 +391,77 @@ async fn a_cluster_of_another_operator_is_refused_and_then_taken_over_without_a_
     quay.let_pass(120).await;
     let writes = quay.server.mutations().into_iter().filter(|call| call.resource == "statefulsets").count();
     assert_eq!(writes, 0, "it ends");
+}
+
+const CERTIFICATE: &str = "moco-harbour-grpc";
+
+/// Days go by at once.
+async fn days(number: u64) {
+    tokio::time::advance(Duration::from_hours(24 * number)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_certificate_of_the_agents_is_made_once_and_renewed_in_time() {
+    let quay = Quay::with_cluster().await;
+    let first = quay.get("secrets", CERTIFICATE).unwrap();
+    let root = quay.server.store().get("secrets", "ops", "windlass-authority").unwrap();
+    assert_eq!(first["metadata"]["ownerReferences"][0]["kind"], "MySQLCluster");
+    let keys: Vec<&String> = first["data"].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["ca.crt", "tls.crt", "tls.key"]);
+    // What signs is nowhere else.
+    let (key, roots) = root["data"].as_object().unwrap().iter().find(|(key, _)| key.contains(".key")).unwrap();
+    assert!(
+        quay.server.store().list("secrets").iter().filter(|it| it.to_string().contains(roots.as_str().unwrap())).count() == 1,
+        "{key}"
+    );
+    quay.let_pass(60).await;
+    assert_eq!(quay.get("secrets", CERTIFICATE).unwrap()["data"], first["data"]);
+    days(59).await;
+    quay.let_pass(30).await;
+    assert_eq!(quay.get("secrets", CERTIFICATE).unwrap()["data"], first["data"]);
+    days(1).await;
+    quay.until("it is renewed", |quay| {
+        quay.get("secrets", CERTIFICATE).unwrap()["data"]["tls.crt"] != first["data"]["tls.crt"]
+    })
+    .await;
+    assert_eq!(quay.get("secrets", CERTIFICATE).unwrap()["data"]["ca.crt"], first["data"]["ca.crt"]);
+    assert_eq!(quay.server.store().get("secrets", "ops", "windlass-authority").unwrap()["data"], root["data"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_certificate_that_somebody_else_made_is_copied_and_followed() {
+    let quay = Quay::new();
+    let made = |text: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "moco-agent-default.harbour", "namespace": "ops" },
+            "stringData": {}, "data": { "tls.crt": text, "tls.key": "a2V5", "ca.crt": "cm9vdA==" },
+        })
+    };
+    quay.server.store().put_raw(made("b25l"));
+    quay.create().await;
+    // As it is, with the end of line that a file has.
+    let shows = |text: &'static str| {
+        move |quay: &Quay| quay.get("secrets", CERTIFICATE).is_some_and(|it| it["data"]["tls.crt"] == text)
+    };
+    quay.until("it is copied", shows("b25lCg==")).await;
+    let believed = quay.get("secrets", CERTIFICATE).unwrap()["data"]["ca.crt"].as_str().unwrap().to_owned();
+    assert!(believed.starts_with("cm9vdA") && believed.len() > 100, "its root, and ours: {believed}");
+    quay.server.store().put_raw(made("dHdv"));
+    days(1).await;
+    quay.until("it is copied again", shows("dHdvCg==")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_root_is_followed_by_the_next_one_before_it_ends_and_both_are_believed() {
+    let quay = Quay::with_cluster().await;
+    let count = |quay: &Quay| {
+        quay.server.store().get("secrets", "ops", "windlass-authority").unwrap()["data"].as_object().unwrap().len()
+    };
+    let believed = |quay: &Quay| quay.get("secrets", CERTIFICATE).unwrap()["data"]["ca.crt"].as_str().unwrap().len();
+    let one = believed(&quay);
+    assert_eq!(count(&quay), 2);
+    days(2500).await;
+    quay.until("the next one is made, and shown", |quay| count(quay) == 4 && believed(quay) > one * 3 / 2).await;
+    days(200).await;
+    quay.until("the first one is forgotten", |quay| count(quay) == 2 && believed(quay) < one * 3 / 2).await;
 }

@@ -11,7 +11,7 @@ use windlass_clients::hooks::Hooks;
 use windlass_clients::mysql::Servers;
 use windlass_core::claim::Identity;
 use windlass_core::likeness::short_hash;
-use windlass_engine::{Calls, Clock, Controller, Election, Fence, Health, Metrics, Settings, serve};
+use windlass_engine::{Authority, Calls, Clock, Controller, Election, Fence, Health, Metrics, Settings, serve};
 use windlass_kinds::mysql::{self, MySql};
 use windlass_kinds::replicated::Replicated;
 
@@ -67,13 +67,15 @@ async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
         version: VERSION.to_owned(),
         holder: if name == process { name } else { format!("{name}/{process}") },
     };
-    let mysql = mysql::Settings { agent_image: options.agent_image };
+    let mysql = mysql::Settings { agent_image: options.agent_image, signs_certificates: true };
+    let authority = Arc::new(Authority::new(fenced.clone(), &options.release_namespace, &options.release, Clock::Wall));
     let settings = Settings {
         namespace: options.namespace,
         selector: options.selector,
         clock: Clock::Wall,
         identity,
         overlaps: election.overlaps(),
+        authority: Some(authority),
     };
     tracing::info!(
         version = settings.identity.version, release = settings.identity.release, holder = settings.identity.holder,
@@ -103,12 +105,17 @@ async fn lead(
     stop: &CancellationToken,
 ) {
     let term = CancellationToken::new();
+    let servers = Servers::new(client.clone());
+    let servers = match settings.authority.clone() {
+        Some(authority) => servers.with_registry(authority),
+        None => servers,
+    };
     let mut controller = Controller::start(Calls::new(client.clone()), Arc::clone(metrics), settings.clone(), term.clone());
     let work = async {
         controller.wait_until_synced(health).await;
         tokio::join!(
             controller.run::<Replicated, Hooks>(Hooks::new(client.clone()), ()),
-            controller.run::<MySql, Servers>(Servers::new(client.clone()), mysql.clone()),
+            controller.run::<MySql, Servers>(servers, mysql.clone()),
         );
     };
     tokio::select! {

@@ -176,7 +176,13 @@ mod tests {
         for (name, meant) in [("clusters", CLUSTERS), ("release", RELEASE)] {
             let meant: Vec<Value> = meant
                 .iter()
-                .map(|rule| json!({ "apiGroups": rule.groups, "resources": rule.resources, "verbs": rule.verbs }))
+                .map(|rule| {
+                    let mut meant = json!({ "apiGroups": rule.groups, "resources": rule.resources, "verbs": rule.verbs });
+                    if !rule.names.is_empty() {
+                        meant["resourceNames"] = json!(rule.names);
+                    }
+                    meant
+                })
                 .collect();
             assert_eq!(read[name], Value::from(meant));
         }

@@ -25,7 +25,11 @@ pub(super) fn page() -> String {
         for rule in rules {
             let groups: Vec<&str> = rule.groups.iter().map(|group| if group.is_empty() { "core" } else { group }).collect();
             let (resources, verbs) = (rule.resources.join(", "), rule.verbs.join(", "));
-            let _ = writeln!(page, "| {} | {resources} | {verbs} | {} |", groups.join(", "), rule.why);
+            // For a person the release's name is a word, not a template.
+            let names: Vec<String> =
+                rule.names.iter().map(|name| name.replace("{{ include `windlass.name` . }}", "RELEASE")).collect();
+            let only = if names.is_empty() { String::new() } else { format!(" (only {})", names.join(", ")) };
+            let _ = writeln!(page, "| {} | {resources}{only} | {verbs} | {} |", groups.join(", "), rule.why);
         }
     }
     page
@@ -41,6 +45,9 @@ pub(super) fn rules(rules: &[Rule]) -> String {
         }
         let _ = writeln!(text, "  - apiGroups: [{}]", list(rule.groups));
         let _ = writeln!(text, "    resources: [{}]", list(rule.resources));
+        if !rule.names.is_empty() {
+            let _ = writeln!(text, "    resourceNames: [{}]", list(rule.names));
+        }
         let _ = writeln!(text, "    verbs: [{}]", list(rule.verbs));
     }
     text

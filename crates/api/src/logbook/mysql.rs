@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What is remembered of a MySQLCluster.
+#[expect(clippy::struct_excessive_bools, reason = "each is something that happened once, whatever else did")]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MySqlEntries {
@@ -34,6 +35,9 @@ pub struct MySqlEntries {
     /// The transactions that clients were told of before the settled council was in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<String>,
+    /// Whether a copy of a replication source's data was ever asked for. Until it is there, no server is opened to writes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub copy_asked: bool,
     /// Whether the data of the replication source was copied.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cloned: bool,

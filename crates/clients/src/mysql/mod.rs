@@ -5,9 +5,11 @@
 //! its end is heard of. Nothing here decides whether a task is right. It refuses only what would throw data away or let two histories
 //! begin on a server, and then the server has not been touched.
 
+mod agent;
 mod connections;
 mod dialect;
 mod kept;
+mod outside;
 mod passwords;
 mod rows;
 mod session;
@@ -27,10 +29,11 @@ use windlass_core::gate::Permit;
 use windlass_core::lane::Clustering;
 use windlass_kinds::mysql::MySql;
 use windlass_kinds::mysql::deeds::{Deed, Place, Probe, Task};
-use windlass_kinds::mysql::facts::{End, Fact, News, Silence};
+use windlass_kinds::mysql::facts::{End, Fact, News, Silence, SourceRead};
 use windlass_kinds::mysql::instance::Known;
 
 use crate::members::{Acted, Members};
+use crate::papers::{NoRegistry, Registry};
 use kept::Kept;
 use passwords::{Passwords, Vault};
 use session::{Failure, Session, Shut};
@@ -54,6 +57,8 @@ pub struct Servers {
     kept: Arc<Kept<Session>>,
     turns: Arc<Semaphore>,
     port: Arc<dyn Fn(&str) -> u16 + Send + Sync>,
+    agent_port: Arc<dyn Fn(&str) -> u16 + Send + Sync>,
+    registry: Arc<dyn Registry>,
 }
 
 impl Members<MySql> for Servers {
@@ -61,6 +66,7 @@ impl Members<MySql> for Servers {
         match probe {
             Probe::Look(place) => self.look(&place).await,
             Probe::Watch(place) => self.watch(&place).await,
+            Probe::Source { place, secret } => self.read_source(place, secret).await,
         }
     }
 
@@ -84,8 +90,30 @@ impl Servers {
             kept: Arc::new(Kept::new()),
             turns: Arc::new(Semaphore::new(AT_ONCE)),
             port: Arc::new(port),
+            agent_port: Arc::new(|_| agent::PORT),
+            registry: Arc::new(NoRegistry),
             client,
         }
+    }
+
+    /// With papers to show to agents.
+    pub fn with_registry(self, registry: Arc<dyn Registry>) -> Self {
+        Self { registry, ..self }
+    }
+
+    /// For tests: agents on one machine have a port each, by their address.
+    #[doc(hidden)]
+    pub fn with_agent_ports(self, port: impl Fn(&str) -> u16 + Send + Sync + 'static) -> Self {
+        Self { agent_port: Arc::new(port), ..self }
+    }
+
+    /// Reads where the server elsewhere is that a cluster follows.
+    async fn read_source(&self, place: Place, secret: String) -> Fact {
+        let read = outside::read(&self.client, &place.namespace, &secret).await.map(|elsewhere| elsewhere.at());
+        let cluster = place.pod.rsplit_once('-').map_or("", |(set, _)| set).trim_start_matches("moco-").to_owned();
+        let papers = self.registry.papers(&place.namespace, &cluster).await;
+        let authority = papers.ok().map(|papers| papers.authority.clone());
+        Fact { place, news: News::Source(SourceRead { secret, read, authority }) }
     }
 
     /// Asks a server everything that decisions rest on.
@@ -205,6 +233,8 @@ fn limit(task: &Task) -> Duration {
         | Task::Depose
         | Task::Save { .. }
         | Task::Replace { .. }
+        | Task::CloneFromOutside { .. }
+        | Task::FollowOutside { .. }
         | Task::Clone { .. } => TASK,
     }
 }

@@ -83,11 +83,11 @@ impl Failure {
     }
 
     /// The same without this text, which the server may have cited.
-    fn without(self, secret: &str) -> Self {
+    pub(super) fn without(self, secret: &str) -> Self {
+        let hide = |said: &str| said.replace(&dialect::quote(secret), "'…'").replace(secret, "…");
         match self {
-            Self::Said { act, pod, code, said } if !secret.is_empty() => {
-                Self::Said { act, pod, code, said: said.replace(&dialect::quote(secret), "'…'").replace(secret, "…") }
-            }
+            Self::Said { act, pod, code, said } if !secret.is_empty() => Self::Said { act, pod, code, said: hide(&said) },
+            Self::Untried(said) if !secret.is_empty() => Self::Untried(hide(&said)),
             other => other,
         }
     }
@@ -283,5 +283,7 @@ mod tests {
         let cited = said("near 'pass''word' and pass'word").without("pass'word").to_string();
         assert!(cited.ends_with("near '…' and …"), "{cited}");
         assert!(said("near ''").without("").to_string().ends_with("near ''"));
+        let cited = Failure::Untried("the agent says pass'word".into()).without("pass'word").to_string();
+        assert_eq!(cited, "the agent says …");
     }
 }

@@ -10,9 +10,10 @@ use windlass_kinds::mysql::gtid::GtidSet;
 
 use super::connections::end_clients;
 use super::dialect::{self, SemiSync};
+use super::outside::{self, Elsewhere};
 use super::rows::{Fields, Variables, of_default_channel};
 use super::session::{Failure, Session, code};
-use super::{Passwords, Servers, surplus};
+use super::{Passwords, Servers, agent, surplus};
 
 /// The account that replicas log in to their source with.
 const REPLICATION: &str = "moco-repl";
@@ -27,6 +28,10 @@ const CLOSING: Duration = Duration::from_secs(30);
 
 /// Does it.
 pub(super) async fn run(servers: &Servers, place: &Place, task: &Task) -> Result<(), Failure> {
+    // The agent does it, on a server that may let us not in.
+    if let Task::CloneFromOutside { outside, boot } = task {
+        return agent::copy(servers, place, outside, *boot).await;
+    }
     let (session, passwords) = servers.log_in(place).await?;
     let mut work = Work { session, passwords: &passwords, pod: &place.pod };
     match task {
@@ -40,6 +45,12 @@ pub(super) async fn run(servers: &Servers, place: &Place, task: &Task) -> Result
         Task::Clone { donor } => work.clone_from(donor, None).await,
         Task::Save { set } => surplus::save(servers, place, set).await,
         Task::Replace { donor, over } => work.clone_from(donor, Some(over)).await,
+        Task::FollowOutside { outside } => {
+            let elsewhere = outside::as_decided(&servers.client, place, outside).await?;
+            work.follow_outside(&elsewhere).await.map_err(|failure| failure.without(&elsewhere.password))
+        }
+        // Done above.
+        Task::CloneFromOutside { .. } => Ok(()),
     }
 }
 
@@ -188,6 +199,42 @@ impl Work<'_> {
             && self.is_on(&variables, side.enabled)?
         {
             self.set(side.enabled, 0).await?;
+        }
+        self.session.run("starting replication", "START REPLICA").await
+    }
+
+    /// Follows a server elsewhere. It is named anew each time, with the password of now; what was received must have been applied
+    /// before, since that throws it away.
+    async fn follow_outside(&mut self, elsewhere: &Elsewhere) -> Result<(), Failure> {
+        let server = self.server().await?;
+        if !self.switch(&server, "super_read_only")? {
+            let why = format!("pod {:?} takes writes, and must not follow another server: close it first", self.pod);
+            return Err(Failure::Untried(why));
+        }
+        let rows = self.session.all("reading from whom it replicates", dialect::REPLICATION).await?;
+        if of_default_channel(&rows).map_err(|why| self.strange(&why))?.is_some() {
+            self.session.run("stopping to receive", "STOP REPLICA IO_THREAD").await?;
+            // What it has received is read before what it has executed: what it executes in between was received before.
+            let rows = self.session.all("reading what it received", dialect::REPLICATION).await?;
+            let row = of_default_channel(&rows).map_err(|why| self.strange(&why))?;
+            let received =
+                row.map_or(Ok(GtidSet::new()), |row| row.set("Retrieved_Gtid_Set")).map_err(|why| self.strange(&why))?;
+            let executed = self.server().await?.set("gtid_executed").map_err(|why| self.strange(&why))?;
+            if !received.is_within(&executed) {
+                self.session.run("starting to apply", "START REPLICA SQL_THREAD").await?;
+                let why = format!("pod {:?} has received more than it applied; it is asked again when it has", self.pod);
+                return Err(Failure::Untried(why));
+            }
+            self.session.run("stopping replication", "STOP REPLICA").await?;
+        }
+        self.let_clients_in().await?;
+        let statement = dialect::change_source(&elsewhere.source, &elsewhere.user, &elsewhere.password);
+        self.session.run_secretly("naming the source", &statement, &elsewhere.password).await?;
+        let (semi_sync, variables) = self.semi_sync().await?;
+        for enabled in [semi_sync.replica, semi_sync.source.map(|side| side.enabled)].into_iter().flatten() {
+            if self.is_on(&variables, enabled)? {
+                self.set(enabled, 0).await?;
+            }
         }
         self.session.run("starting replication", "START REPLICA").await
     }

@@ -9,6 +9,7 @@
 
 mod cloning;
 mod closing;
+mod following;
 mod looking;
 mod replicating;
 mod server;

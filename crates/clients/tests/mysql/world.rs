@@ -25,6 +25,8 @@ pub(crate) const CLONE_DONOR_PASSWORD: &str = "donor's \\ word";
 #[derive(Default)]
 pub(crate) struct Api {
     admin: Mutex<Option<String>>,
+    /// Where the server elsewhere is, and the password there.
+    elsewhere: Mutex<Option<(Source, String)>>,
     /// How often the Secret was read.
     reads: AtomicUsize,
 }
@@ -51,7 +53,7 @@ impl World {
         match self.servers.look(&place(server)).await.news {
             News::Seen(known) => Ok(*known),
             News::Silent { why, .. } => Err(why),
-            News::Gone { .. } | News::Ended { .. } => panic!("a look is neither a watch nor a task"),
+            News::Gone { .. } | News::Ended { .. } | News::Source(_) => panic!("a look is neither a watch nor a task"),
         }
     }
 
@@ -100,6 +102,10 @@ impl Api {
         *self.admin.lock().unwrap() = Some(password.to_owned());
     }
 
+    pub(crate) fn set_elsewhere(&self, source: Source, password: &str) {
+        *self.elsewhere.lock().unwrap() = Some((source, password.to_owned()));
+    }
+
     pub(crate) fn secret_reads(&self) -> usize {
         self.reads.load(Ordering::Relaxed)
     }
@@ -123,6 +129,16 @@ impl Api {
                     "ADMIN_PASSWORD": bytes(&admin),
                     "REPLICATION_PASSWORD": bytes(REPLICATION_PASSWORD),
                     "CLONE_DONOR_PASSWORD": bytes(CLONE_DONOR_PASSWORD),
+                },
+            })
+        } else if path == "/api/v1/namespaces/n/secrets/elsewhere" {
+            let (source, password) = self.elsewhere.lock().unwrap().clone().unwrap();
+            let bytes = |text: &str| k8s_openapi::ByteString(text.as_bytes().to_vec());
+            json!({
+                "metadata": { "name": "elsewhere", "namespace": "n", "resourceVersion": "7" },
+                "data": {
+                    "HOST": bytes(&source.host), "PORT": bytes(&source.port.to_string()), "USER": bytes("moco-repl"),
+                    "PASSWORD": bytes(&password), "INIT_USER": bytes("root"), "INIT_PASSWORD": bytes("hidden"),
                 },
             })
         } else {

@@ -24,6 +24,9 @@ impl Planner<'_> {
         if self.scene.offline || self.scene.set.is_none() || self.is_to_be_restored() {
             return;
         }
+        if self.is_to_be_copied(trusted) {
+            return;
+        }
         if let Some(message) = self.scene.bad_grace() {
             self.wait(reason!("InvalidAnnotation"), message, false);
         }
@@ -49,7 +52,9 @@ impl Planner<'_> {
         let stays = matches!(office, Office::Stay | Office::Wait { .. }) && !self.scene.has_lost_its_primary();
         if stays {
             self.replicas();
-            if trusted {
+            if trusted && self.scene.outside().is_some() {
+                self.intermediate();
+            } else if trusted {
                 self.primary();
             }
         }
@@ -181,9 +186,11 @@ impl Planner<'_> {
         if known.is_too_old_for(primary) {
             return self.too_old(ordinal, known, primary);
         }
-        let follow = |acknowledges| Task::Follow { source: source.clone(), acknowledges };
+        // Nobody waits for acknowledgements of what came from elsewhere.
+        let acknowledges = known.acknowledges && self.scene.outside().is_none();
+        let as_it_should = acknowledges == known.acknowledges;
         match &known.replication {
-            Some(it) if it.source_host == source.host && it.connects && it.applies => {}
+            Some(it) if it.source_host == source.host && it.connects && it.applies && as_it_should => {}
             Some(it) if it.source_host == source.host && it.error.is_some() => {
                 let error = it.error.as_deref().unwrap_or_default();
                 self.wait(reason!("ReplicationFailed"), format!("instance {ordinal} cannot follow: {error}"), true);
@@ -198,7 +205,7 @@ impl Planner<'_> {
                 let Some(task) = known.catch_up(CATCH_UP) else { return };
                 self.task(ordinal, task, "it has received what the primary is not known to have");
             }
-            _ => self.task(ordinal, follow(known.acknowledges), "it does not follow the primary"),
+            _ => self.task(ordinal, Task::Follow { source, acknowledges }, "it does not follow the primary"),
         }
     }
 
@@ -206,6 +213,9 @@ impl Planner<'_> {
     fn primary(&mut self) {
         let ordinal = self.scene.primary();
         let Some(primary) = self.scene.known(ordinal).cloned() else { return };
+        if self.scene.follows_outside(&primary) && primary.replication.as_ref().is_some_and(|it| it.connects) {
+            return self.task(ordinal, Task::StopReceiving, "the cluster follows no other server any more");
+        }
         if let Some(task) = primary.catch_up(CATCH_UP) {
             return self.task(ordinal, task, "it becomes the primary, and has received more than it applied");
         }
@@ -236,6 +246,12 @@ impl Planner<'_> {
             );
             return self.wait(reason!("ReplicasMissing"), message, false);
         }
+        // The first that takes writes has all that any of them has; who was not asked since something was done to it may have more.
+        if self.scene.is_copy()
+            && self.scene.instances.iter().any(|it| it.known.is_none() && self.scene.is_to_be_asked(it.ordinal))
+        {
+            return;
+        }
         self.task(ordinal, Task::OpenToWrites, "it is the primary");
     }
 
@@ -265,7 +281,7 @@ impl Planner<'_> {
                 }
                 None => None,
                 Some(known) if ordinal == self.scene.primary() => {
-                    (settled && (self.scene.entries.opened || !known.read_only)).then_some(keys::ROLE_PRIMARY)
+                    (settled && (self.scene.has_history() || !known.read_only)).then_some(keys::ROLE_PRIMARY)
                 }
                 Some(_) => following.contains(&ordinal).then_some(keys::ROLE_REPLICA),
             };
@@ -279,6 +295,7 @@ impl Planner<'_> {
             let object = ObjectRef { kind: ObjectKind::Pod, namespace, name: pod.meta.name.clone() };
             let labels = BTreeMap::from([(keys::ROLE.to_owned(), wanted.map(str::to_owned))]);
             let why = match wanted {
+                Some(keys::ROLE_PRIMARY) if self.scene.outside().is_some() => "it follows the server elsewhere",
                 Some(keys::ROLE_PRIMARY) => "it takes writes",
                 Some(_) => "it follows the primary",
                 None => "it has no role now",
@@ -288,7 +305,7 @@ impl Planner<'_> {
     }
 
     /// A task for an instance on which nothing else runs. One that failed is tried again after a while.
-    fn task(&mut self, ordinal: Ordinal, task: Task, why: &str) {
+    pub(super) fn task(&mut self, ordinal: Ordinal, task: Task, why: &str) {
         let Some(place) = self.scene.place(ordinal) else { return };
         if let Some(failed) = self.scene.failed(ordinal).filter(|failed| failed.task == task) {
             let (named, times): (&str, _) = ((&task).into(), failed.times);

@@ -40,6 +40,13 @@ pub enum Probe {
     Look(Place),
     /// Nothing; but the end of its server, or of its answers, is told as soon as it can be known.
     Watch(Place),
+    /// Where the server elsewhere is that the cluster follows, as its Secret says.
+    Source {
+        /// The instance that is to follow it.
+        place: Place,
+        /// The Secret, in the same namespace.
+        secret: String,
+    },
 }
 
 impl Probe {
@@ -48,6 +55,7 @@ impl Probe {
         match self {
             Self::Look(place) => place.pod.clone(),
             Self::Watch(place) => format!("{} (watch)", place.pod),
+            Self::Source { place, .. } => format!("{} (source)", place.pod),
         }
     }
 }
@@ -59,6 +67,15 @@ pub struct Source {
     pub host: String,
     /// Its port.
     pub port: u16,
+}
+
+/// The Secret that tells where a server elsewhere is, and how to log in there. What it says is read where it is used, and nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Outside {
+    /// The Secret, in the namespace of the cluster.
+    pub secret: String,
+    /// Its version when this was decided. Another one may name another server.
+    pub version: String,
 }
 
 /// What is done to an instance.
@@ -113,6 +130,19 @@ pub enum Task {
         /// What it may have at most: more than this was not judged, and is not thrown away.
         over: String,
     },
+    /// Replace its data, which must be nothing, by a copy of a server elsewhere. Its agent does it, and puts the cluster's own accounts
+    /// into the copy. The server ends and starts again with that.
+    CloneFromOutside {
+        /// Whose.
+        outside: Outside,
+        /// How long the server may take to start with the copy.
+        boot: Duration,
+    },
+    /// Let it follow a server elsewhere, from where it is. It acknowledges nothing, and waits for nobody.
+    FollowOutside {
+        /// Whom.
+        outside: Outside,
+    },
 }
 
 /// A task for one instance.
@@ -160,6 +190,10 @@ impl Display for Deed {
             Task::Save { set } if set.is_empty() => write!(f, "let {pod} be another server when its data is replaced"),
             Task::Save { set } => write!(f, "save {} of {pod}", set.replace('\n', "")),
             Task::Replace { donor, .. } => write!(f, "replace the data of {pod} by a copy of {}", donor.host),
+            Task::CloneFromOutside { outside, .. } => {
+                write!(f, "copy the data of the server that Secret {} names to {pod}", outside.secret)
+            }
+            Task::FollowOutside { outside } => write!(f, "let {pod} follow the server that Secret {} names", outside.secret),
         }
     }
 }

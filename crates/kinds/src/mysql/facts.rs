@@ -50,6 +50,37 @@ pub enum News {
         /// How.
         end: End,
     },
+    /// What the Secret of the server elsewhere says.
+    Source(SourceRead),
+}
+
+/// What the Secret of the server elsewhere says, without what nobody needs to know to decide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceRead {
+    /// The Secret.
+    pub secret: String,
+    /// What came of reading it.
+    pub read: Result<SourceAt, Unreadable>,
+    /// The authority by which the operator proves to agents who it is, where it has one.
+    pub authority: Option<String>,
+}
+
+/// Where the server elsewhere is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceAt {
+    /// The version of the Secret.
+    pub version: String,
+    /// The host.
+    pub host: String,
+}
+
+/// Why nobody knows where the server elsewhere is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// The Secret, or something in it, is missing; it says what.
+    Missing(String),
+    /// It could not be read now.
+    Unknown(String),
 }
 
 /// How an instance does not answer. Only the first is a sign; the others are the lack of one.
@@ -132,12 +163,44 @@ impl Failed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     all: BTreeMap<String, InstanceFacts>,
+    /// What is known of the server elsewhere. It is not bound to a process: a copy of that server ends the one that it is made for.
+    pub outside: OutsideFacts,
+}
+
+/// What is known of the server elsewhere that a cluster follows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OutsideFacts {
+    /// What its Secret says, and when that was read.
+    pub source: Option<(SourceRead, Timestamp)>,
+    /// The version of the Secret with which an instance was last told to follow, by pod.
+    pub told: Option<(String, String)>,
+    /// The last copy that failed. It is forgotten when one succeeds.
+    pub failure: Option<Failed>,
+}
+
+impl OutsideFacts {
+    fn learn(&mut self, pod: &str, task: &Task, end: &End, now: Timestamp) {
+        match (task, end) {
+            (Task::CloneFromOutside { .. }, End::Failed { why } | End::Unknown { why }) => {
+                let times = self.failure.take().filter(|it| it.task == *task).map_or(1, |it| it.times.saturating_add(1));
+                self.failure = Some(Failed { task: task.clone(), why: why.clone(), times, at: now });
+            }
+            (Task::CloneFromOutside { .. }, End::Done) => self.failure = None,
+            (Task::FollowOutside { outside }, End::Done) => self.told = Some((pod.to_owned(), outside.version.clone())),
+            _ => {}
+        }
+    }
 }
 
 impl Facts {
     /// Takes in what came from an instance.
     pub fn learn(&mut self, fact: Fact, now: Timestamp) {
         let Place { pod, pod_uid, process, .. } = fact.place;
+        match &fact.news {
+            News::Source(source) => return self.outside.source = Some((source.clone(), now)),
+            News::Ended { task, end } => self.outside.learn(&pod, task, end, now),
+            _ => {}
+        }
         let fresh = InstanceFacts {
             pod_uid,
             process,
@@ -164,6 +227,7 @@ impl Facts {
                 (known.known, known.silent) = (None, Some(how));
                 known.heard = known.heard.max(before(now, quiet));
             }
+            News::Source(_) => {}
             News::Ended { task, end } => {
                 known.known = None;
                 known.done = (end == End::Done).then(|| (task.clone(), now));
@@ -172,12 +236,13 @@ impl Facts {
                         known.saved = Some(set);
                         None
                     }
-                    (task, End::Failed { why }) => {
+                    // What is known of a copy from elsewhere outlives the process that it was made for.
+                    (task, End::Failed { why }) if !matches!(task, Task::CloneFromOutside { .. }) => {
                         let times =
                             known.failure.take().filter(|it| it.task == task).map_or(1, |it| it.times.saturating_add(1));
                         Some(Failed { task, why, times, at: now })
                     }
-                    (_, End::Done | End::Unknown { .. } | End::StillRunning) => None,
+                    (_, End::Done | End::Unknown { .. } | End::StillRunning | End::Failed { .. }) => None,
                 };
             }
         }
@@ -209,6 +274,14 @@ fn before(now: Timestamp, ago: Duration) -> Timestamp {
     SignedDuration::try_from(ago).ok().and_then(|ago| now.checked_sub(ago).ok()).unwrap_or(Timestamp::MIN)
 }
 
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(why) | Self::Unknown(why) => f.write_str(why),
+        }
+    }
+}
+
 impl Fact {
     /// What it is about and what came of it, for metrics.
     pub fn named(&self) -> (&'static str, &'static str) {
@@ -216,6 +289,8 @@ impl Fact {
             News::Seen(_) => ("Look", "answered"),
             News::Silent { .. } => ("Look", "unknown"),
             News::Gone { .. } => ("Watch", "ended"),
+            News::Source(SourceRead { read: Ok(_), .. }) => ("Source", "answered"),
+            News::Source(_) => ("Source", "unknown"),
             News::Ended { task, end } => {
                 let how = match end {
                     End::Done => "done",
@@ -236,6 +311,8 @@ impl fmt::Display for Fact {
             News::Seen(_) => write!(f, "{pod} answered"),
             News::Silent { why, .. } => write!(f, "{pod} did not answer: {why}"),
             News::Gone { why, .. } => write!(f, "{pod} was watched, and is silent now: {why}"),
+            News::Source(SourceRead { secret, read: Ok(_), .. }) => write!(f, "Secret {secret} tells whom {pod} is to follow"),
+            News::Source(SourceRead { read: Err(why), .. }) => write!(f, "nobody knows whom {pod} is to follow: {why}"),
             News::Ended { task, end } => {
                 let name: &str = task.into();
                 match end {

@@ -37,6 +37,7 @@ pub(super) struct Fixture {
     pub(super) facts: Facts,
     pub(super) logbook: LogbookSpec,
     pub(super) running: Vec<Deed>,
+    pub(super) signs_certificates: bool,
 }
 
 pub(super) fn pod_name(number: u16) -> String {
@@ -112,6 +113,7 @@ impl Fixture {
             facts: Facts::default(),
             logbook,
             running: Vec::new(),
+            signs_certificates: false,
         };
         let credentials = ObjectView { meta: fixture.meta(SET), spec: Compact::of(&json!({ "fingerprint": "f" })) };
         fixture.children.secrets.insert(SET.into(), credentials);
@@ -204,7 +206,7 @@ impl Fixture {
 
     fn watched<T>(&self, look: impl FnOnce(&Observed<'_, MySql>) -> T) -> T {
         let memory = Memory::Known(Box::new(self.logbook.clone()));
-        let settings = Settings { agent_image: "windlass:1".into() };
+        let settings = Settings { agent_image: "windlass:1".into(), signs_certificates: self.signs_certificates };
         look(&Observed {
             resource: &self.resource,
             children: &self.children,

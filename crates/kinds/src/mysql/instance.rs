@@ -102,6 +102,14 @@ impl Known {
         !primary.purged.is_within(&self.has())
     }
 
+    /// Whether the data that it was to copy is there.
+    pub fn is_copied(&self) -> bool {
+        match self.clone {
+            Some(clone) => clone == CloneState::Completed,
+            None => !self.executed.is_empty(),
+        }
+    }
+
     /// Whether it has transactions that no order of replication explains. Those of the primary's own making are explained: it may have
     /// made them since it was asked.
     pub fn is_errant(&self, primary: &Known) -> bool {

@@ -16,6 +16,7 @@ pub mod instance;
 pub mod mycnf;
 mod news;
 mod office;
+mod outside;
 mod plan;
 mod probes;
 mod protection;
@@ -61,6 +62,8 @@ pub enum MySql {}
 pub struct Settings {
     /// The image with the agent: the operator's own.
     pub agent_image: String,
+    /// Whether it has an authority that signs certificates for the agents.
+    pub signs_certificates: bool,
 }
 
 impl Kind for MySql {

@@ -25,6 +25,7 @@ use super::instance::CloneState;
 use super::office::{Change, Office, office};
 use super::remember::entries;
 use super::scene::Scene;
+use super::state::Upstream;
 use super::status;
 
 /// How long something must hold a change of the primary up before it is told. Most of what does is over at the next look.
@@ -47,6 +48,8 @@ pub struct Told {
     cloning: BTreeSet<Ordinal>,
     /// Why the last copy of an instance failed.
     clone_failures: BTreeMap<Ordinal, String>,
+    /// Why the last copy from elsewhere failed.
+    outside_failure: Option<String>,
     /// The policy of which was told that it has no effect.
     policy: Option<String>,
 }
@@ -61,6 +64,7 @@ pub(super) fn news(told: &mut Told, observed: &Observed<'_, MySql>, report: &Rep
     let scene = Scene::of(observed, entries(report.remembered));
     told.writable(&scene, &mut news);
     told.clones(&scene, &mut news);
+    told.outside(observed, report, &mut news);
     told.backup(observed, &mut news);
     errant(observed, report, &mut news);
     errors(&scene, report, &mut news);
@@ -77,7 +81,7 @@ impl Told {
         let office = if observed.memory.lost().is_some() || stopped { Office::Stay } else { office(&scene) };
         match &office {
             Office::Stay => {
-                let serves = scene.known(scene.primary()).is_some_and(|known| !known.read_only);
+                let serves = scene.known(scene.primary()).is_some_and(|known| scene.serves(known));
                 if stopped || serves {
                     self.causes.clear();
                 }
@@ -124,9 +128,11 @@ impl Told {
         let Some(primary) = scene.known(scene.primary()) else { return };
         if primary.read_only {
             self.closed = true;
+        }
+        if !scene.serves(primary) {
             return;
         }
-        if std::mem::take(&mut self.closed) {
+        if !primary.read_only && std::mem::take(&mut self.closed) {
             news.push(event(false, reason!("Writable"), "The primary became writable"));
         }
         if let Some(by) = self.changed.take() {
@@ -137,7 +143,9 @@ impl Told {
     }
 
     fn clones(&mut self, scene: &Scene<'_>, news: &mut Vec<News>) {
-        for it in &scene.instances {
+        // The copy from elsewhere is told in other words.
+        let outside = (scene.upstream() == Some(Upstream::ToBeCloned)).then(|| scene.primary());
+        for it in scene.instances.iter().filter(|it| Some(it.ordinal) != outside) {
             let runs =
                 scene.running(it.ordinal).is_some_and(|deed| matches!(deed.task, Task::Clone { .. } | Task::Replace { .. }));
             let clone = it.known.as_ref().and_then(|known| known.clone);
@@ -161,6 +169,20 @@ impl Told {
                 let note = format!("Clone from the primary succeeded for instance {}", it.ordinal);
                 news.push(event(false, reason!("Cloned"), note));
             }
+        }
+    }
+
+    /// That the data came from elsewhere is on record, and so is told once. Of failures each cause is told once.
+    fn outside(&mut self, observed: &Observed<'_, MySql>, report: &Report<'_, Deed>, news: &mut Vec<News>) {
+        let failure = observed.facts.outside.failure.as_ref().map(|failed| brief(&failed.why));
+        if let Some(why) = failure.as_ref().filter(|why| self.outside_failure.as_ref() != Some(*why)) {
+            news.push(event(true, reason!("InitCloneFailed"), format!("Clone from an external mysqld failed: {why}")));
+        }
+        self.outside_failure = failure.or_else(|| self.outside_failure.take());
+        let (before, after) = (entries(&observed.memory.entries()), entries(report.remembered));
+        if after.cloned && !before.cloned && observed.memory.lost().is_none() {
+            self.outside_failure = None;
+            news.push(event(false, reason!("InitCloned"), "Clone from an external mysqld succeeded"));
         }
     }
 
@@ -209,7 +231,8 @@ fn errant(observed: &Observed<'_, MySql>, report: &Report<'_, Deed>, news: &mut 
 /// Every refused step, and every instance whose last task failed, is an error of this pass.
 fn errors(scene: &Scene<'_>, report: &Report<'_, Deed>, news: &mut Vec<News>) {
     let refused = report.taken.iter().any(|(_, it)| matches!(it, Outcome::Failed { .. } | Outcome::Foreign { .. }));
-    let failed = scene.instances.iter().any(|it| facts(scene, it.ordinal).is_some_and(|facts| facts.failure.is_some()));
+    let failed = scene.instances.iter().any(|it| facts(scene, it.ordinal).is_some_and(|facts| facts.failure.is_some()))
+        || scene.observed.facts.outside.failure.is_some();
     if refused || failed {
         news.push(News::Measured(Measure::Count(&ERRORS)));
     }

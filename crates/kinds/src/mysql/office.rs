@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use windlass_core::ordinals::Ordinal;
 
-use super::acknowledging::{Reading, Refusal, Voter, judge};
+use super::acknowledging::{Reading, Refusal, Voter, judge, judge_copies};
 use super::deeds::{CATCH_UP, Task};
 use super::gtid::GtidSet;
-use super::instance::Instance;
+use super::instance::{Instance, Known};
 use super::scene::Scene;
 
 /// How long statements may hold up a switchover before they are ended.
@@ -47,13 +47,14 @@ pub(super) enum Change {
 }
 
 pub(super) fn office(scene: &Scene<'_>) -> Office {
-    if scene.offline || scene.size < 2 || !scene.entries.opened {
+    if scene.offline || scene.size < 2 || !scene.has_history() {
         return Office::Stay;
     }
     match scene.known(scene.primary()) {
         Some(primary) if scene.cluster().lost_its_data(primary) => fail_over(scene, true),
         Some(_) if scene.is_to_hand_over() => switch_over(scene),
         None if scene.is_lost(scene.primary()) => fail_over(scene, false),
+        Some(primary) if scene.is_copy() && scene.outside().is_none() => begin(scene, primary),
         // It is well, or it was not asked since something was done to it.
         Some(_) | None => Office::Stay,
     }
@@ -75,6 +76,11 @@ fn switch_over(scene: &Scene<'_>) -> Office {
     if !primary.super_read_only && helpers < scene.settings(primary).count {
         return Office::Stay;
     }
+    let receives = primary.replication.as_ref().is_some_and(|it| it.connects);
+    if scene.is_copy() && primary.super_read_only && receives && scene.follows_outside(primary) {
+        let why = "it hands over to another instance, which is to have all that it received from elsewhere";
+        return Office::Prepare(vec![(scene.primary(), Task::StopReceiving, why.to_owned())]);
+    }
     if !primary.super_read_only {
         let task = Task::CloseToWrites { patience: PATIENCE };
         return Office::Prepare(vec![(scene.primary(), task, "it hands over to another instance".to_owned())]);
@@ -89,6 +95,34 @@ fn switch_over(scene: &Scene<'_>) -> Office {
         return Office::Prepare(vec![(candidate, task, "it becomes the primary".to_owned())]);
     }
     Office::Hand { to: candidate, by: Change::Switchover }
+}
+
+/// Before the first of a cluster that followed a server elsewhere takes writes: it must be the one that has most of what came from there.
+/// Another one may, if it had the office before and was not there when it was replaced.
+fn begin(scene: &Scene<'_>, primary: &Known) -> Office {
+    // While it still receives, or applies, nobody knows what it will have.
+    let receives = primary.replication.as_ref().is_some_and(|it| it.connects);
+    if receives && scene.follows_outside(primary) || primary.catch_up(CATCH_UP).is_some() {
+        return Office::Stay;
+    }
+    let errant = scene.cluster().errant();
+    let others = scene.replicas().filter(|it| !errant.contains(&it.ordinal));
+    let more = others.filter_map(|it| Some((it.ordinal, it.known.as_ref()?)));
+    let Some((ordinal, other)) =
+        more.filter(|(_, it)| !it.has().is_within(&primary.has())).max_by_key(|(_, it)| it.has().count())
+    else {
+        return Office::Stay;
+    };
+    if !primary.has().is_within(&other.has()) {
+        let refusal: Refusal = Refusal::Diverged { one: scene.primary(), other: ordinal };
+        let why = format!("instance {} is to take writes, and must not: {refusal}", scene.primary());
+        return Office::Wait { why, stalled: true };
+    }
+    if other.replication.as_ref().is_some_and(|it| it.connects) {
+        let why = "it has more than the primary of what came from elsewhere".to_owned();
+        return Office::Prepare(vec![(ordinal, Task::StopReceiving, why)]);
+    }
+    Office::Hand { to: ordinal, by: Change::Switchover }
 }
 
 /// Lets nobody receive anything any more, and asks who has everything that clients were told of.
@@ -112,18 +146,24 @@ fn fail_over(scene: &Scene<'_>, heard: bool) -> Office {
         .replicas()
         .filter(|it| !errant.contains(&it.ordinal))
         .filter_map(|it| {
-            let known = it.known.as_ref()?;
+            let known = it.known.as_ref().filter(|known| !scene.is_copy() || !known.has().is_empty())?;
             let voter = Voter { ordinal: it.ordinal, server: known.server, generation: 0 };
             Some(Reading { voter, has: known.has() })
         })
         .collect();
-    match judge(&scene.record(), &readings) {
+    // What nobody made here, nobody acknowledged: then most of all instances have to tell what they have.
+    let all = scene.instances.iter().all(|it| it.known.is_some());
+    let judged =
+        if scene.is_copy() { judge_copies(scene.size.into(), all, &readings) } else { judge(&scene.record(), &readings) };
+    match judged {
         Ok(promotion) => Office::Hand { to: promotion.ordinal, by: Change::Failover },
         Err(refusal) => {
             // Who answers as somebody else will never be heard again: its data is gone.
             let stalled = match &refusal {
                 Refusal::TooFewHeard { missing, .. } => missing.iter().any(|ordinal| scene.known(*ordinal).is_some()),
                 Refusal::NobodyAcknowledges => false,
+                // Who answers and has nothing will have nothing later either.
+                Refusal::NoMajority { .. } => scene.replicas().all(|it| it.known.is_some()),
                 Refusal::Diverged { .. } | Refusal::BelowFloor { .. } => true,
             };
             let why = format!("instance {} is lost, and no other one may replace it: {refusal}", scene.primary());

@@ -11,7 +11,7 @@ use windlass_core::reason;
 use windlass_core::step::{Act, ObjectKind, ObjectRef, Step};
 
 use super::MySql;
-use super::build::{self, Claims, DATA, Inputs, Objects};
+use super::build::{self, Claims, DATA, Inputs, Objects, Renewal};
 use super::deeds::Deed;
 use super::remember::entries;
 use super::removals;
@@ -57,7 +57,8 @@ impl Planner<'_> {
     fn memory(&mut self) -> bool {
         let Some(why) = self.scene.observed.memory.lost().map(str::to_owned) else { return true };
         let message = format!(
-            "{why}; no primary is chosen and none is opened to writes until every instance answered and exactly one of them takes writes"
+            "{why}; no primary is chosen and none is opened to writes until every instance answered and exactly one of them takes writes, \
+             or follows the server of spec.replicationSourceSecretName"
         );
         self.wait(reason!("LogbookLost"), message, true);
         false
@@ -100,6 +101,11 @@ impl Planner<'_> {
             options,
             credentials: observed.children.secrets.get(&self.scene.names.credentials()),
             remembered_credentials: self.scene.entries.has_credentials,
+            certificate: observed.settings.signs_certificates.then(|| Renewal {
+                now: observed.now,
+                live: observed.children.secrets.get(&self.scene.names.certificate()),
+                authority: observed.facts.outside.source.as_ref().and_then(|(it, _)| it.authority.as_deref()),
+            }),
         };
         if let Err(error) = build::my_cnf(cluster, options) {
             self.wait(reason!("InvalidSettings"), error.to_string(), true);

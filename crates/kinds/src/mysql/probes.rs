@@ -18,10 +18,12 @@ use super::scene::Scene;
 const URGENT: Duration = Duration::from_millis(200);
 const UNSETTLED: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_secs(5);
+/// Between two readings of the Secret of a server elsewhere.
+const SOURCE: Duration = Duration::from_secs(15);
 
 /// When each instance that can be asked is asked next.
 fn questions(scene: &Scene<'_>) -> Vec<(Timestamp, Probe)> {
-    let pace = if scene.entries.opened && scene.size > 1 && scene.silence(scene.primary()).is_some() {
+    let pace = if scene.has_history() && scene.size > 1 && scene.silence(scene.primary()).is_some() {
         URGENT
     } else if scene.state() == State::Healthy && scene.observed.running.is_empty() {
         QUIET
@@ -50,10 +52,22 @@ fn watch(scene: &Scene<'_>) -> Option<Probe> {
     scene.place(scene.primary()).map(Probe::Watch)
 }
 
+/// Where the server elsewhere is, and when that is to be read next. Whoever changes it should not have to wait for long.
+fn source(scene: &Scene<'_>) -> Option<(Timestamp, Probe)> {
+    let secret = scene.outside()?.to_owned();
+    let place = scene.place(scene.primary())?;
+    let read = scene.observed.facts.outside.source.as_ref().filter(|(it, _)| it.secret == secret);
+    let wait = match read {
+        Some((it, _)) if it.read.is_ok() => SOURCE,
+        _ => QUIET,
+    };
+    Some((read.map_or(Timestamp::MIN, |(_, at)| after(*at, wait)), Probe::Source { place, secret }))
+}
+
 /// The questions that are due now.
 pub(super) fn due(observed: &Observed<'_, MySql>) -> Vec<Probe> {
     let scene = Scene::of(observed, entries(&observed.memory.entries()));
-    let looks = questions(&scene).into_iter().filter(|(at, _)| *at <= observed.now).map(|(_, look)| look);
+    let looks = questions(&scene).into_iter().chain(source(&scene)).filter(|(at, _)| *at <= observed.now).map(|(_, look)| look);
     looks.chain(watch(&scene)).collect()
 }
 
@@ -61,10 +75,12 @@ pub(super) fn due(observed: &Observed<'_, MySql>) -> Vec<Probe> {
 pub(super) fn look_again(observed: &Observed<'_, MySql>) -> Duration {
     let scene = Scene::of(observed, entries(&observed.memory.entries()));
     let lost = scene.lost_at(scene.primary());
-    let again = scene.instances.iter().filter_map(|it| scene.failed(it.ordinal)).map(Failed::again);
+    let failed = scene.instances.iter().filter_map(|it| scene.failed(it.ordinal));
+    let again = failed.chain(scene.observed.facts.outside.failure.as_ref()).map(Failed::again);
     let repeats = scene.instances.iter().filter_map(|it| scene.repeats(it.ordinal));
     let soonest = questions(&scene)
         .into_iter()
+        .chain(source(&scene))
         .map(|(at, _)| at)
         .chain(lost)
         .chain(again)

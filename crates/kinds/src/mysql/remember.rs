@@ -40,14 +40,23 @@ pub(super) fn remember(observed: &Observed<'_, MySql>, logbook: &mut LogbookSpec
             entries.primary = primary;
             entries.opened = true;
             entries.server = server(&scene, primary);
+        } else if let Some(primary) = sole_intermediate(&scene) {
+            // All of them have what came from elsewhere, and none takes writes.
+            (entries.primary, entries.server) = (primary, server(&scene, primary));
+            (entries.copy_asked, entries.cloned) = (true, true);
         }
         logbook.mysql = Some(entries);
         return;
     }
-    if !entries.opened {
+    if !scene.has_history() {
         entries.server = server(&scene, entries.primary);
     }
-    if scene.known(scene.primary()).is_some_and(|known| !known.read_only) {
+    entries.copy_asked |= scene.outside().is_some();
+    if entries.copy_asked && !scene.has_history() && scene.known(scene.primary()).is_some_and(Known::is_copied) {
+        entries.cloned = true;
+    }
+    // Who follows a server elsewhere is not opened by us, whatever somebody did by hand.
+    if scene.outside().is_none() && scene.known(scene.primary()).is_some_and(|known| !known.read_only) {
         entries.opened = true;
         logbook.intents.retain(|intent| intent.act != super::OPEN_TO_WRITES);
         logbook.counts.restore = scene.size;
@@ -62,7 +71,11 @@ pub(super) fn remember(observed: &Observed<'_, MySql>, logbook: &mut LogbookSpec
         logbook.intents.retain(|intent| intent.act != super::REPLACE || on(intent).is_some_and(stays));
         entries.errant = scene.cluster().errant().into_iter().map(Ordinal::get).collect();
     }
-    council(&scene, &mut entries);
+    if scene.outside().is_some() {
+        (entries.councils, entries.floor) = (Vec::new(), None);
+    } else {
+        council(&scene, &mut entries);
+    }
     // Who is to let the servers alone begins nothing, and finishes what it began.
     let office = if scene.is_to_be_let_alone() { Office::Stay } else { office(&scene) };
     entries.changing = match office {
@@ -141,8 +154,23 @@ fn sole_writer(scene: &Scene<'_>) -> Option<u16> {
     writers.next().is_none().then_some(first.ordinal.get())
 }
 
-/// Every instance was heard and one of them takes writes: then all that was remembered shows in them.
+/// The one that follows a server elsewhere, and that all others follow. Where a source is named and nobody takes writes, it is the
+/// primary.
+fn sole_intermediate(scene: &Scene<'_>) -> Option<u16> {
+    scene.outside()?;
+    let known = scene.instances.iter().map(|it| Some((it.ordinal, it.known.as_ref()?)));
+    let known: Vec<(Ordinal, &Known)> = known.collect::<Option<_>>()?;
+    let (primary, _) = *known.iter().find(|(_, known)| scene.follows_outside(known))?;
+    let host = scene.names.host(primary);
+    let follows = |known: &Known| known.replication.as_ref().is_some_and(|it| it.source_host == host);
+    let fits = |(ordinal, known): &(Ordinal, &Known)| known.super_read_only && (*ordinal == primary || follows(known));
+    known.iter().all(fits).then_some(primary.get())
+}
+
+/// Every instance was heard, and one of them takes writes or follows a server elsewhere for all others: then all that was remembered
+/// shows in them.
 pub(super) fn proven(observed: &Observed<'_, MySql>) -> Vec<Entry> {
     let scene = Scene::of(observed, entries(&observed.memory.entries()));
-    if sole_writer(&scene).is_some() { Entry::iter().collect() } else { Vec::new() }
+    let primary = sole_writer(&scene).or_else(|| sole_intermediate(&scene));
+    if primary.is_some() { Entry::iter().collect() } else { Vec::new() }
 }

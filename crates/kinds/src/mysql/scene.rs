@@ -19,11 +19,12 @@ use windlass_core::views::{PodView, StatefulSetView};
 use super::MySql;
 use super::acknowledging::{Council, Record, Settings, Voter};
 use super::build::Names;
-use super::deeds::{Deed, Place, Source, Task};
+use super::deeds::{Deed, Outside, Place, Source, Task};
 use super::facts::{Failed, Silence, after};
 use super::gtid::GtidSet;
 use super::instance::{Instance, Known, Replication};
-use super::state::{Cluster, Upstream, state};
+use super::outside::is_announced;
+use super::state::{Cluster, state};
 
 /// Where clients and replicas connect.
 pub(super) const PORT: u16 = 3306;
@@ -53,6 +54,8 @@ pub(super) struct Scene<'a> {
     pub(super) offline: bool,
     pub(super) instances: Vec<Instance>,
     pub(super) entries: MySqlEntries,
+    /// Whether it is announced that an instance takes writes, where a source is named.
+    pub(super) announced: bool,
     errant: BTreeSet<Ordinal>,
     host: String,
 }
@@ -68,7 +71,8 @@ impl<'a> Scene<'a> {
         let instances = (0..size).map(|number| instance(observed, &names, Ordinal::new(number))).collect();
         let errant = entries.errant.iter().copied().map(Ordinal::new).collect();
         let host = names.host(Ordinal::new(entries.primary));
-        Self { observed, names, namespace, set, size, offline: spec.offline, instances, entries, errant, host }
+        let announced = is_announced(observed, &entries);
+        Self { observed, names, namespace, set, size, offline: spec.offline, instances, entries, announced, errant, host }
     }
 
     pub(super) fn primary(&self) -> Ordinal {
@@ -79,12 +83,11 @@ impl<'a> Scene<'a> {
     pub(super) fn cluster(&self) -> Cluster<'_> {
         let spec = &self.observed.resource.spec;
         let status = self.observed.resource.status.as_ref();
-        let cloned = if self.entries.cloned { Upstream::Cloned } else { Upstream::ToBeCloned };
-        let upstream = spec.replication_source_secret_name.as_ref().map(|_| cloned);
         Cluster {
             size: self.size.into(),
             offline: self.offline,
-            upstream,
+            upstream: self.upstream(),
+            is_copy: self.is_copy(),
             // What was opened to writes is in use, whatever became of the status.
             restoring: spec.restore.is_some() && status.is_none_or(|it| it.restored_time.is_none()) && !self.entries.opened,
             primary: self.primary(),
@@ -98,8 +101,8 @@ impl<'a> Scene<'a> {
 
     pub(super) fn state(&self) -> State {
         match state(&self.cluster()) {
-            // Nothing can be lost of a cluster that never took a write.
-            State::Failed | State::Lost if !self.entries.opened => State::Incomplete,
+            // Nothing can be lost of a cluster that never took a write, nor a copy.
+            State::Failed | State::Lost if !self.has_history() => State::Incomplete,
             state => state,
         }
     }
@@ -234,6 +237,24 @@ impl<'a> Scene<'a> {
         Some((task, *at))
     }
 
+    /// Whether an instance is there, and was not asked since something was done to it.
+    pub(super) fn is_to_be_asked(&self, ordinal: Ordinal) -> bool {
+        let Some(pod) = self.pod(ordinal).filter(|pod| pod.process.is_some()) else { return false };
+        self.observed.facts.of(pod).is_none_or(|facts| facts.known.is_none() && facts.silent.is_none())
+    }
+
+    /// Whether an instance is there, and lets us not in.
+    pub(super) fn is_refused(&self, ordinal: Ordinal) -> bool {
+        let facts = self.pod(ordinal).and_then(|pod| self.observed.facts.of(pod));
+        facts.is_some_and(|facts| facts.silent == Some(Silence::Refused))
+    }
+
+    /// Whether an instance was told to follow the server elsewhere as its Secret says now.
+    pub(super) fn is_told(&self, ordinal: Ordinal, outside: &Outside) -> bool {
+        let told = self.observed.facts.outside.told.as_ref();
+        told.is_some_and(|(pod, version)| *pod == ordinal.pod_name(&self.names.set()) && *version == outside.version)
+    }
+
     /// What runs on an instance now.
     pub(super) fn running(&self, ordinal: Ordinal) -> Option<&'a Deed> {
         let pod = ordinal.pod_name(&self.names.set());
@@ -314,16 +335,6 @@ impl<'a> Scene<'a> {
         MySql::pause(self.observed.resource).clustering.paused
     }
 
-    /// Whether an instance that runs was not asked since something was done to it, or since it started. That is no silence. While
-    /// something is being done to it, what it said before counts for nothing.
-    fn is_unheard(&self, ordinal: Ordinal) -> bool {
-        if self.running(ordinal).is_some() {
-            return true;
-        }
-        let facts = self.pod(ordinal).map(|pod| self.observed.facts.of(pod));
-        self.place(ordinal).is_some() && facts.flatten().is_none_or(|it| it.known.is_none() && it.silent.is_none())
-    }
-
     /// Whether another server answers in the primary's place: it has lost the cluster's data, and is nobody's source.
     pub(super) fn has_lost_its_primary(&self) -> bool {
         self.known(self.primary()).is_some_and(|known| self.cluster().lost_its_data(known))
@@ -332,7 +343,9 @@ impl<'a> Scene<'a> {
     /// Whether the primary takes writes, as far as it can be heard, and nobody who should receive was told not to. From one that has
     /// lost its data nobody should.
     pub(super) fn is_at_rest(&self) -> bool {
-        if self.instances.iter().any(|it| self.is_unheard(it.ordinal)) {
+        // What somebody said before something was done to it, or while that is being done, counts for nothing.
+        let is_unheard = |ordinal| self.running(ordinal).is_some() || self.is_to_be_asked(ordinal);
+        if self.instances.iter().any(|it| is_unheard(it.ordinal)) {
             return false;
         }
         if self.has_lost_its_primary() {
@@ -344,7 +357,9 @@ impl<'a> Scene<'a> {
             known.replication.as_ref().is_some_and(stopped)
         };
         let waits = |it: &Instance| !errant.contains(&it.ordinal) && it.known.as_ref().is_some_and(was_stopped);
-        self.known(self.primary()).is_none_or(|primary| !primary.read_only) && !self.replicas().any(waits)
+        // A copy of a server elsewhere takes no writes; what it follows is looked after in any case.
+        let serves = |primary: &Known| !primary.read_only || self.is_copy();
+        self.known(self.primary()).is_none_or(serves) && !self.replicas().any(waits)
     }
 
     /// Whether the primary shall hand over now. While replicas are far behind it does not begin to: clients would wait for them. One

@@ -16,6 +16,21 @@ use super::instance::{Known, Replication};
 /// Between the identities of one server: a server without its data is another one.
 const IDENTITIES: u128 = 1_000_000;
 
+/// The number of the server elsewhere.
+pub const OUTSIDE: usize = usize::MAX;
+
+/// A server elsewhere that the cluster follows.
+#[derive(Clone, Debug, Default)]
+pub struct Elsewhere {
+    /// What it has executed.
+    pub executed: GtidSet,
+    written: u64,
+    /// Whether servers can reach it.
+    pub linked: bool,
+    /// Whether the cluster follows it: then none of its servers may be opened to writes.
+    pub followed: bool,
+}
+
 /// A commit that waits for acknowledgements.
 #[derive(Clone, Debug)]
 pub struct Waiting {
@@ -161,13 +176,15 @@ pub struct Servers {
     pub holder: Option<(usize, GtidSet)>,
     /// What was done that must never be done.
     pub complaints: Vec<String>,
+    /// The server elsewhere that the cluster follows, if it does.
+    pub outside: Elsewhere,
 }
 
 impl Servers {
     /// So many servers that have nothing.
     pub fn new(size: usize) -> Self {
         let all = (0..size).map(|number| Server::new(number as u128 + 1)).collect();
-        Self { all, told: GtidSet::default(), holder: None, complaints: Vec::new() }
+        Self { all, told: GtidSet::default(), holder: None, complaints: Vec::new(), outside: Elsewhere::default() }
     }
 
     /// Whether the volumes of the others have everything that clients were told of.
@@ -175,6 +192,34 @@ impl Servers {
         let others = self.all.iter().enumerate().filter(|(other, _)| *other != number);
         let has = others.fold(GtidSet::default(), |all, (_, it)| all.joined_with(&it.has()));
         self.told.is_within(&has)
+    }
+
+    /// A client writes to the server elsewhere.
+    pub fn write_elsewhere(&mut self) {
+        let outside = &mut self.outside;
+        outside.written += 1;
+        let set = GtidSet::of_range(Uuid::new(77_777).into(), outside.written..=outside.written);
+        outside.executed = outside.executed.joined_with(&set);
+    }
+
+    /// What a server gives to those that follow it; nothing when it cannot be reached.
+    fn sends(&self, from: usize) -> Option<&GtidSet> {
+        match self.all.get(from) {
+            Some(server) => (server.up && server.linked).then_some(&server.executed),
+            None => self.outside.linked.then_some(&self.outside.executed),
+        }
+    }
+
+    /// Everything that more than half of the first so many volumes have.
+    pub fn of_most(&self, size: usize) -> GtidSet {
+        let needed = size / 2 + 1;
+        let sets: Vec<GtidSet> = self.all.iter().take(size).map(Server::has).collect();
+        let chosen = |choice: u32| (0..size).filter(move |number| choice & (1 << number) != 0);
+        let most = (0..1_u32 << size).filter(|choice| chosen(*choice).count() == needed);
+        most.fold(GtidSet::default(), |all, choice| {
+            let shared = chosen(choice).map(|number| sets[number].clone()).reduce(|one, other| one.shared_with(&other));
+            all.joined_with(&shared.unwrap_or_default())
+        })
     }
 
     /// A client writes to a server that takes writes.
@@ -201,14 +246,13 @@ impl Servers {
 
     /// From whom a replica receives now.
     fn source_of(&self, of: &Server) -> Option<usize> {
-        let is_there = |from: &usize| self.all[*from].up && self.all[*from].linked;
-        of.source.filter(|_| of.up && of.connects && of.linked).filter(is_there)
+        of.source.filter(|_| of.up && of.connects && of.linked).filter(|from| self.sends(*from).is_some())
     }
 
     /// A replica receives what its source has, into memory as it were. True when that was something.
     pub fn receive(&mut self, to: usize) -> bool {
-        let Some(from) = self.source_of(&self.all[to]) else { return false };
-        let sent = self.all[from].executed.clone();
+        let sent = self.source_of(&self.all[to]).and_then(|from| self.sends(from)).cloned();
+        let Some(sent) = sent else { return false };
         let replica = &mut self.all[to];
         let new = sent.without(&replica.has());
         replica.received = replica.received.joined_with(&new);
@@ -222,7 +266,9 @@ impl Servers {
         let replica = &mut self.all[to];
         replica.unsynced = GtidSet::default();
         let has = replica.has();
-        for waiting in &mut self.all[from].waiting {
+        // The server elsewhere waits for nobody here.
+        let Some(source) = self.all.get_mut(from) else { return };
+        for waiting in &mut source.waiting {
             if waiting.set.is_within(&has) {
                 waiting.acknowledged.insert(to);
             }
@@ -339,6 +385,27 @@ impl Servers {
                 self.all[at].executed = self.all[from].executed.clone();
                 self.all[at].start();
             }
+            Task::CloneFromOutside { .. } => {
+                if !self.all[at].executed.is_empty() {
+                    return failed("it has data");
+                }
+                if !self.outside.linked {
+                    return failed("the donor cannot be reached");
+                }
+                self.all[at].executed = self.outside.executed.clone();
+                self.all[at].start();
+            }
+            Task::FollowOutside { .. } => {
+                let server = &mut self.all[at];
+                if !server.read_only {
+                    return failed("it takes writes");
+                }
+                if server.source != Some(OUTSIDE) && !server.received.is_within(&server.executed) {
+                    self.complaints.push(format!("{} that server {at} received is thrown away", server.received));
+                }
+                (server.source, server.connects, server.applies) = (Some(OUTSIDE), true, true);
+                (server.acknowledges, server.awaits) = (false, None);
+            }
             Task::Save { set } => match set.parse() {
                 Ok(set) => self.all[at].saved = set,
                 Err(_) => return failed("no such set"),
@@ -400,6 +467,17 @@ impl Servers {
         if !self.told.is_within(&self.all[at].executed) {
             let lost = self.told.without(&self.all[at].executed);
             self.complaints.push(format!("server {at} is opened to writes without {lost}, which clients were told of"));
+        }
+        if self.outside.followed {
+            self.complaints.push(format!("server {at} is opened to writes, and the cluster follows another server"));
+        }
+        // The first one has all that came from elsewhere and is here.
+        if self.holder.is_none() {
+            let here = self.all.iter().filter(|it| it.up && it.reachable);
+            let missing = here.fold(GtidSet::default(), |all, it| all.joined_with(&it.has())).without(&self.all[at].executed);
+            if !missing.is_empty() {
+                self.complaints.push(format!("server {at} is the first to be opened, and lacks {missing} that others have"));
+            }
         }
         self.holds(at);
         let server = &mut self.all[at];

@@ -9,7 +9,7 @@ use windlass_api::mysql::conditions::State;
 use windlass_core::ordinals::Ordinal;
 
 use super::gtid::Uuid;
-use super::instance::{CloneState, Instance, Known};
+use super::instance::{Instance, Known};
 
 /// A server elsewhere that a cluster follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Cluster<'a> {
     pub offline: bool,
     /// The server elsewhere that it follows, if there is one.
     pub upstream: Option<Upstream>,
+    /// Whether all data so far came from a server elsewhere: no instance ever took writes.
+    pub is_copy: bool,
     /// Whether data is to be restored, and was not yet.
     pub restoring: bool,
     /// The recorded primary.
@@ -64,8 +66,17 @@ impl Cluster<'_> {
         let Some(primary) = self.primary().filter(|primary| !primary.executed.is_empty()) else {
             return self.remembered_errant.clone();
         };
-        let errant = self.replicas().filter(|it| it.known.as_ref().is_some_and(|known| known.is_errant(primary)));
+        let is_errant = |known: &Known| if self.is_copy { self.made_its_own(known, primary) } else { known.is_errant(primary) };
+        let errant = self.replicas().filter(|it| it.known.as_ref().is_some_and(is_errant));
         errant.map(|it| it.ordinal).collect()
+    }
+
+    /// Whether a replica in a cluster that takes no writes has transactions that an instance made. Others come from the server
+    /// elsewhere: who has more of those than the primary had when it was asked is merely ahead.
+    fn made_its_own(&self, known: &Known, primary: &Known) -> bool {
+        let surplus = known.executed.without(&primary.has());
+        let ours = self.replicas().filter_map(|it| it.known.as_ref()).map(|it| it.server);
+        ours.into_iter().any(|server| !surplus.of_uuid(server).is_empty())
     }
 
     /// Replicas that follow the primary as they should.
@@ -97,12 +108,8 @@ impl Cluster<'_> {
     }
 
     /// Whether data is still to be copied from elsewhere.
-    fn is_cloning(&self) -> bool {
-        let waits = |primary: &Known| match primary.clone {
-            Some(clone) => clone != CloneState::Completed,
-            None => primary.executed.is_empty(),
-        };
-        self.upstream == Some(Upstream::ToBeCloned) && self.primary().is_none_or(waits)
+    pub fn is_cloning(&self) -> bool {
+        self.upstream == Some(Upstream::ToBeCloned) && !self.primary().is_some_and(Known::is_copied)
     }
 
     /// Whether there is somebody to ask about what a lost primary had.

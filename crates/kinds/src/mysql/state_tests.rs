@@ -1,7 +1,7 @@
 use rstest::rstest;
 
 use super::super::gtid::{GtidSet, Uuid};
-use super::super::instance::Replication;
+use super::super::instance::{CloneState, Replication};
 use super::*;
 
 const PRIMARY_HOST: &str = "moco-harbour-0.moco-harbour.shop.svc";
@@ -90,6 +90,7 @@ impl Harbour {
             size: self.size,
             offline: self.offline,
             upstream: self.upstream,
+            is_copy: self.upstream == Some(Upstream::Cloned),
             restoring: self.restoring,
             primary: Ordinal::new(0),
             primary_server: Some(server(0)),
@@ -103,6 +104,23 @@ impl Harbour {
     fn state(&self) -> State {
         state(&self.cluster())
     }
+}
+
+/// In a copy of another server, only what an instance made itself is errant; of the rest somebody may be ahead.
+#[rstest]
+#[case::ahead(99, false)]
+#[case::its_own(2, true)]
+#[case::of_another_instance(3, true)]
+fn in_a_copy_who_is_ahead_is_not_errant(#[case] maker: u128, #[case] errant: bool) {
+    let surplus = GtidSet::of_range(Uuid::new(maker).into(), 1..=1);
+    let ahead = Harbour::healthy(3).with(|it| {
+        it.upstream = Some(Upstream::Cloned);
+        let known = it.known(1);
+        known.executed = known.executed.joined_with(&surplus);
+    });
+    assert_eq!(ahead.cluster().errant().contains(&Ordinal::new(1)), errant);
+    let own = ahead.with(|it| it.upstream = None);
+    assert!(own.cluster().errant().contains(&Ordinal::new(1)));
 }
 
 #[rstest]

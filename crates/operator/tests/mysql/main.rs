@@ -19,6 +19,7 @@
 
 mod agent;
 mod authority;
+mod outside;
 mod server;
 
 use agent::{Agent, get, until};

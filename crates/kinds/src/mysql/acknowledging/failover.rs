@@ -36,6 +36,13 @@ pub enum Refusal {
         /// How many of them may be missing.
         allowed: usize,
     },
+    /// All data came from elsewhere, and too few instances can be heard to say what most of them have.
+    NoMajority {
+        /// How many were heard.
+        heard: usize,
+        /// Of how many.
+        size: usize,
+    },
     /// Two have what the other has not: no order of commits explains that.
     Diverged {
         /// One of them.
@@ -62,6 +69,27 @@ pub fn judge<T: Transactions>(record: &Record<T>, readings: &[Reading<T>]) -> Re
         return Err(Refusal::TooFewHeard { missing: missing.into_iter().collect(), allowed: council.count - 1 });
     }
     // Who was never recorded is no proof of anything; but what it has must not be lost sight of either.
+    let most = most(readings)?;
+    if record.floor.as_ref().is_some_and(|floor| !most.has.contains(floor)) {
+        return Err(Refusal::BelowFloor { best: most.voter.ordinal });
+    }
+    Ok(Promotion { ordinal: most.voter.ordinal, set: most.has.clone() })
+}
+
+/// Judges a cluster of this size in which nobody acknowledges, because all that it has came from a server elsewhere. Whatever most of
+/// its instances have is at one of those that were heard, if these are most of them, or all that there are. Who has nothing is not
+/// among the readings: its volume was lost, and it tells nothing of what there was.
+pub fn judge_copies<T: Transactions>(size: usize, all: bool, readings: &[Reading<T>]) -> Result<Promotion<T>, Refusal> {
+    let heard = readings.iter().map(|reading| reading.voter.ordinal).collect::<BTreeSet<_>>().len();
+    if heard == 0 || (heard <= size / 2 && !all) {
+        return Err(Refusal::NoMajority { heard, size });
+    }
+    let most = most(readings)?;
+    Ok(Promotion { ordinal: most.voter.ordinal, set: most.has.clone() })
+}
+
+/// The one that has all that the others have.
+fn most<T: Transactions>(readings: &[Reading<T>]) -> Result<&Reading<T>, Refusal> {
     let Some(first) = readings.first() else {
         return Err(Refusal::TooFewHeard { missing: Vec::new(), allowed: 0 });
     };
@@ -73,10 +101,7 @@ pub fn judge<T: Transactions>(record: &Record<T>, readings: &[Reading<T>]) -> Re
     if let Some(other) = readings.iter().find(|reading| !most.has.contains(&reading.has)) {
         return Err(Refusal::Diverged { one: most.voter.ordinal, other: other.voter.ordinal });
     }
-    if record.floor.as_ref().is_some_and(|floor| !most.has.contains(floor)) {
-        return Err(Refusal::BelowFloor { best: most.voter.ordinal });
-    }
-    Ok(Promotion { ordinal: most.voter.ordinal, set: most.has.clone() })
+    Ok(most)
 }
 
 impl std::fmt::Display for Refusal {
@@ -91,6 +116,9 @@ impl std::fmt::Display for Refusal {
                 "instances {} cannot be heard, and at most {allowed} may be missing: they may have commits that clients were told of",
                 named(missing)
             ),
+            Self::NoMajority { heard, size } => {
+                write!(f, "{heard} of {size} instances can be heard and have data, and more than half of them have to")
+            }
             Self::Diverged { one, other } => {
                 write!(f, "instances {one} and {other} each have transactions that the other has not")
             }

@@ -18,7 +18,7 @@ use windlass_core::ordinals::Ordinal;
 use super::gtid::{GtidSet, Uuid};
 
 pub use change::{Next, Settings, next};
-pub use failover::{Promotion, Reading, Refusal, judge};
+pub use failover::{Promotion, Reading, Refusal, judge, judge_copies};
 
 /// What a member has: a set of transactions, or in a model of it a number.
 pub trait Transactions: Clone + PartialEq {

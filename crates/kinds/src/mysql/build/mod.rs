@@ -4,6 +4,7 @@
 //! Pure, and without passwords: a Secret is a recipe. Old objects (ConfigMaps of an earlier text, a budget that is of no use any more)
 //! are spoken of in `removals`.
 
+mod certificate;
 mod claim_templates;
 mod config_maps;
 mod containers;
@@ -29,6 +30,7 @@ use windlass_core::views::{Children, ObjectView};
 use super::deeds::Deed;
 use super::validate::Validated;
 
+pub use certificate::Renewal;
 pub(super) use claim_templates::Claims;
 pub use config_maps::my_cnf;
 pub(super) use config_maps::{FLUENT_BIT, MY_CNF};
@@ -74,6 +76,8 @@ pub struct Inputs<'a> {
     pub credentials: Option<&'a ObjectView>,
     /// Whether passwords were made before: then a missing Secret is never made anew.
     pub remembered_credentials: bool,
+    /// What the agents' certificate depends on; none where nobody signs certificates.
+    pub certificate: Option<Renewal<'a>>,
 }
 
 /// Every object of the cluster, in the order in which they are applied.
@@ -85,6 +89,7 @@ pub fn objects(cluster: &Validated, inputs: &Inputs<'_>, children: &Children) ->
     let mut plain = Vec::new();
     plain.extend(secrets::credentials(cluster, inputs));
     plain.extend(secrets::my_cnf_credentials(cluster, inputs));
+    plain.extend(inputs.certificate.map(|renewal| certificate::certificate(cluster, &renewal)));
     plain.extend(my_cnf.as_ref().map(|my_cnf| config_maps::of_my_cnf(cluster, my_cnf)));
     plain.extend(config_maps::of_slow_log(cluster));
     plain.push(service_account(cluster));

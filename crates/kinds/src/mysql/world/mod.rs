@@ -1,6 +1,7 @@
 //! A world of servers, an operator that passes by, and chance. Whatever happens in whatever order: no commit that a client was told of
 //! is lost, nobody tells of a commit after another one has taken over, and when the trouble is over the cluster becomes healthy.
 
+mod following;
 mod losing;
 mod purging;
 mod stopping;
@@ -31,6 +32,7 @@ use super::{MySql, Settings};
 
 const NAME: &str = "harbour";
 const NAMESPACE: &str = "bay";
+const ELSEWHERE: &str = "db.elsewhere";
 const BEGINNING: i64 = 1_800_000_000;
 
 struct World {
@@ -48,6 +50,8 @@ struct World {
     /// What was told to people, and what the process that tells has in mind.
     news: Vec<windlass_core::kind::News>,
     memory_of_telling: super::news::Told,
+    /// The version of the Secret of the server elsewhere; none when it is not there.
+    source_version: Option<u32>,
 }
 
 fn pod_name(number: usize) -> String {
@@ -55,6 +59,9 @@ fn pod_name(number: usize) -> String {
 }
 
 fn host(number: usize) -> String {
+    if number == servers::OUTSIDE {
+        return ELSEWHERE.to_owned();
+    }
     format!("{}.moco-{NAME}.{NAMESPACE}.svc", pod_name(number))
 }
 
@@ -84,6 +91,7 @@ impl World {
             story: Vec::new(),
             news: Vec::new(),
             memory_of_telling: super::news::Told::default(),
+            source_version: Some(1),
         };
         world.resize(size);
         world
@@ -167,8 +175,15 @@ impl World {
         self.now = self.now.checked_add(SignedDuration::from_secs(1)).unwrap();
         self.show_pods();
         for probe in self.watched(MySql::probes) {
-            // The end of a watch is found out by the next look.
-            let Probe::Look(place) = probe else { continue };
+            let place = match probe {
+                Probe::Look(place) => place,
+                // The end of a watch is found out by the next look.
+                Probe::Watch(_) => continue,
+                Probe::Source { place, secret } => {
+                    self.facts.learn(self.source(place, secret), self.now);
+                    continue;
+                }
+            };
             // An answer may take until the next pass.
             if self.dice.chance(self.slow) {
                 continue;
@@ -186,7 +201,9 @@ impl World {
         let plan: Plan<Deed> = self.watched(MySql::plan);
         self.tell(&written);
         if entries(&written).primary != entries(&self.logbook).primary {
-            self.story.push(format!("instance {} gets the office", entries(&written).primary));
+            let to = entries(&written).primary;
+            self.story.push(format!("instance {to} gets the office"));
+            self.check_office(to.into());
         }
         self.logbook = written;
         let steps = self.gated(plan);

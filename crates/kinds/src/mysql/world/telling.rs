@@ -34,7 +34,7 @@ impl World {
         self.news.extend(news);
     }
 
-    fn status(&self, gate: &Gate) -> (MySQLClusterStatus, Figures) {
+    pub(super) fn status(&self, gate: &Gate) -> (MySQLClusterStatus, Figures) {
         self.reported(gate, &self.logbook, |observed, report| {
             let status = MySql::status(observed, report);
             let figures = MySql::figures(observed, report, &status);
@@ -43,7 +43,7 @@ impl World {
     }
 
     /// The Events so far, as `reason: note`; they are forgotten by that.
-    fn events(&mut self) -> Vec<String> {
+    pub(super) fn events(&mut self) -> Vec<String> {
         let news = std::mem::take(&mut self.news);
         let line = |news| match news {
             News::Event { warning, reason, note } => Some(format!("{}{reason}: {note}", if warning { "! " } else { "" })),
@@ -74,7 +74,7 @@ impl World {
     }
 
     /// Another process looks after the cluster, with nothing in mind.
-    fn restart_operator(&mut self) {
+    pub(super) fn restart_operator(&mut self) {
         self.memory_of_telling = Told::default();
         self.facts = Facts::default();
         self.news.clear();

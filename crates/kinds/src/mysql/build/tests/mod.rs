@@ -134,7 +134,15 @@ fn credentials() -> ObjectView {
 }
 
 fn inputs<'a>(options: &'a BTreeMap<String, String>, credentials: Option<&'a ObjectView>) -> Inputs<'a> {
-    Inputs { agent_image: "windlass:1", server_id_base: 100, size: 3, options, credentials, remembered_credentials: false }
+    Inputs {
+        agent_image: "windlass:1",
+        server_id_base: 100,
+        size: 3,
+        options,
+        credentials,
+        remembered_credentials: false,
+        certificate: None,
+    }
 }
 
 fn with_options(resource: &MySQLCluster, given: &[(&str, &str)]) -> Vec<Manifest> {
