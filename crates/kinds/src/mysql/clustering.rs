@@ -52,13 +52,18 @@ impl Planner<'_> {
         let stays = matches!(office, Office::Stay | Office::Wait { .. }) && !self.scene.has_lost_its_primary();
         if stays {
             self.replicas();
-            if trusted && self.scene.outside().is_some() {
-                self.intermediate();
-            } else if trusted {
-                self.primary();
-            }
+            self.lead(trusted);
         }
         self.roles(stays);
+    }
+
+    /// The primary in its role: it takes writes, or follows the server elsewhere.
+    fn lead(&mut self, trusted: bool) {
+        if trusted && self.scene.outside().is_some() {
+            self.intermediate();
+        } else if trusted {
+            self.primary();
+        }
     }
 
     /// What a change of the primary left halfway is finished, or undone when nobody else got the office yet: the one that is on record
@@ -78,9 +83,7 @@ impl Planner<'_> {
             .collect();
         if self.scene.known(self.scene.primary()).is_some() {
             self.replicas();
-            if trusted {
-                self.primary();
-            }
+            self.lead(trusted);
             self.roles(true);
         } else {
             // It may be gone. Whoever followed it goes on to try, as if nothing had begun.

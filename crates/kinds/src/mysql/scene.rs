@@ -340,7 +340,7 @@ impl<'a> Scene<'a> {
         self.known(self.primary()).is_some_and(|known| self.cluster().lost_its_data(known))
     }
 
-    /// Whether the primary takes writes, as far as it can be heard, and nobody who should receive was told not to. From one that has
+    /// Whether the primary does what its office asks for, as far as it can be heard, and nobody who should receive was told not to. From one that has
     /// lost its data nobody should.
     pub(super) fn is_at_rest(&self) -> bool {
         // What somebody said before something was done to it, or while that is being done, counts for nothing.
@@ -357,8 +357,10 @@ impl<'a> Scene<'a> {
             known.replication.as_ref().is_some_and(stopped)
         };
         let waits = |it: &Instance| !errant.contains(&it.ordinal) && it.known.as_ref().is_some_and(was_stopped);
-        // A copy of a server elsewhere takes no writes; what it follows is looked after in any case.
-        let serves = |primary: &Known| !primary.read_only || self.is_copy();
+        // One that is to follow a server elsewhere, which nobody can tell now, does what it can.
+        let lacks_source =
+            self.outside().is_some() && self.observed.facts.outside.source.as_ref().is_none_or(|(it, _)| it.read.is_err());
+        let serves = |primary: &Known| self.serves(primary) || lacks_source;
         self.known(self.primary()).is_none_or(serves) && !self.replicas().any(waits)
     }
 

@@ -156,7 +156,8 @@ impl Inner {
                 if self.volumes.insert(number, pod.claim.clone()).is_some_and(|before| before != pod.claim) {
                     server.wipe(server.next_identity());
                 }
-                let berth = Berth { uid: pod.uid.clone(), first: server.process + 1, starts: Some(self.now + START), ends: None };
+                let berth =
+                    Berth { uid: pod.uid.clone(), first: server.process + 1, starts: Some(self.now + START), ends: None };
                 self.berths.insert(number, berth);
                 moved = true;
             }
@@ -380,7 +381,11 @@ impl World for Docks {
             }
             let (uid, ready, restarts, holds) = report.clone();
             inner.reported.insert(number, report);
-            if ready { kubelet.let_run(NAMESPACE, &name) } else { kubelet.keep_unready(NAMESPACE, &name) };
+            if ready {
+                kubelet.let_run(NAMESPACE, &name)
+            } else {
+                kubelet.keep_unready(NAMESPACE, &name)
+            };
             kubelet.hold(NAMESPACE, &name, holds);
             if !uid.is_empty() {
                 kubelet.restarted(&uid, restarts);
@@ -435,7 +440,10 @@ impl World for Docks {
     fn names(&self) -> BTreeMap<String, String> {
         let inner = self.lock();
         let identities = |(number, server): (usize, &windlass_kinds::mysql::simulation::Server)| {
-            let named = server.identities().enumerate().map(move |(time, uuid)| (uuid.to_string(), format!("server {number} ({time})")));
+            let named = server
+                .identities()
+                .enumerate()
+                .map(move |(time, uuid)| (uuid.to_string(), format!("server {number} ({time})")));
             named.collect::<Vec<_>>()
         };
         inner.servers.all.iter().enumerate().flat_map(identities).collect()

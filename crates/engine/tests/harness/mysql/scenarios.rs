@@ -134,10 +134,7 @@ fn pause_reconciliation() -> Vec<Step<Docks>> {
         |scene| {
             scene.world.kill(0);
             let spec = json!({ "replicas": 5, "podTemplate": template("mysql:2") });
-            under_load(scene, vec![
-                Wish::DeleteObject("services", CLIENT_SERVICE.into()),
-                Wish::Patch(json!({ "spec": spec })),
-            ])
+            under_load(scene, vec![Wish::DeleteObject("services", CLIENT_SERVICE.into()), Wish::Patch(json!({ "spec": spec }))])
         },
     );
     vec![ask, change, let_first_start()]

@@ -23,7 +23,8 @@ impl Docks {
     pub(super) fn is_quiet(&self) -> bool {
         let inner = self.lock();
         let told = &inner.servers.told;
-        let complete = inner.servers.all.iter().filter(|it| it.up).all(|it| told.is_within(&it.executed) && it.waiting.is_empty());
+        let complete =
+            inner.servers.all.iter().filter(|it| it.up).all(|it| told.is_within(&it.executed) && it.waiting.is_empty());
         told.count() >= inner.rows_wanted && complete
     }
 

@@ -8,7 +8,7 @@ use windlass_api::mysql::conditions::State;
 
 use super::super::deeds::{Place, Task};
 use super::super::facts::{End, SourceAt, SourceRead, Unreadable};
-use super::servers::OUTSIDE;
+use super::super::simulation::OUTSIDE;
 use super::*;
 
 const SECRET: &str = "source";

@@ -59,7 +59,7 @@ fn pod_name(number: usize) -> String {
 }
 
 fn host(number: usize) -> String {
-    if number == servers::OUTSIDE {
+    if number == super::simulation::OUTSIDE {
         return ELSEWHERE.to_owned();
     }
     format!("{}.moco-{NAME}.{NAMESPACE}.svc", pod_name(number))
