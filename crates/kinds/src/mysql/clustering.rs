@@ -226,9 +226,10 @@ impl Planner<'_> {
         }
     }
 
-    /// A task for an instance on which nothing else runs. One that failed is tried again after a while.
+    /// A task for an instance on which nothing else runs, and which was asked since the last one. One that failed is tried again after a
+    /// while.
     fn task(&mut self, ordinal: Ordinal, task: Task, why: &str) {
-        let Some(place) = self.scene.place(ordinal) else { return };
+        let Some(place) = self.scene.place(ordinal).filter(|_| self.scene.known(ordinal).is_some()) else { return };
         if let Some(failed) = self.scene.failed(ordinal).filter(|failed| failed.task == task) {
             let (named, times): (&str, _) = ((&task).into(), failed.times);
             let message = format!("{named} on instance {ordinal} failed {times} times and is tried again: {}", failed.why);

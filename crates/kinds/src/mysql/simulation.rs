@@ -344,7 +344,9 @@ impl Servers {
                 Err(_) => return failed("no such set"),
             },
             Task::Replace { donor, over } => {
-                let (Some(from), Ok(over)) = (number_of(&donor.host), over.parse()) else { return failed("no such host or set") };
+                let (Some(from), Ok(over)) = (number_of(&donor.host), over.parse()) else {
+                    return failed("no such host or set");
+                };
                 return self.replace(at, from, &over);
             }
         }

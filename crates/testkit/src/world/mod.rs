@@ -112,7 +112,11 @@ impl StatefulSetController {
     /// Whether this pod, when it is being deleted, stays terminating: what runs in it takes its time to end.
     pub fn hold(&mut self, namespace: &str, pod: &str, holds: bool) -> &mut Self {
         let key = (namespace.to_owned(), pod.to_owned());
-        if holds { self.held.insert(key) } else { self.held.remove(&key) };
+        if holds {
+            self.held.insert(key)
+        } else {
+            self.held.remove(&key)
+        };
         self
     }
 
