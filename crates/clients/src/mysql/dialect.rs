@@ -91,6 +91,12 @@ pub(super) const REPLICATION: &str = "SHOW REPLICA STATUS";
 /// Who is connected.
 pub(super) const CONNECTIONS: &str = "SELECT ID, USER, HOST FROM performance_schema.processlist";
 
+/// Where the value of `sync_relay_log` comes from.
+pub(super) const RELAY_LOG_SYNC: &str =
+    "SELECT VARIABLE_SOURCE AS source FROM performance_schema.variables_info WHERE VARIABLE_NAME = 'sync_relay_log'";
+/// That of an option which nobody gave.
+pub(super) const SET_BY_NOBODY: &str = "COMPILED";
+
 /// All that a look reads, in one go. What it has executed is read before what it has received: what it executes in between was
 /// received before. The last one fails on a server without the plugin, which ends the whole.
 pub(super) const LOOK: &str = concat!(

@@ -185,6 +185,9 @@ impl Work<'_> {
             let statement = dialect::change_source(source, REPLICATION, password);
             self.session.run_secretly("naming the source", &statement, password).await?;
         }
+        if acknowledges {
+            self.write_through().await?;
+        }
         match semi_sync.replica {
             Some(enabled) if self.is_on(&variables, enabled)? == acknowledges => {}
             Some(enabled) => {
@@ -239,7 +242,22 @@ impl Work<'_> {
         self.session.run("starting replication", "START REPLICA").await
     }
 
+    /// What is acknowledged must be on the disk: a node that loses its power would have told of what it has not. Whoever wrote another
+    /// value into my.cnf knows why.
+    async fn write_through(&mut self) -> Result<(), Failure> {
+        let row = self.session.first("reading who set an option", dialect::RELAY_LOG_SYNC).await?;
+        if row.text("source").map_err(|why| self.strange(&why))? != dialect::SET_BY_NOBODY {
+            return Ok(());
+        }
+        self.session.run("letting relay logs be written through", "SET GLOBAL sync_relay_log = 1").await
+    }
+
     async fn catch_up(&mut self, set: &str, within: Duration) -> Result<(), Failure> {
+        let rows = self.session.all("reading from whom it replicates", dialect::REPLICATION).await?;
+        if of_default_channel(&rows).map_err(|why| self.strange(&why))?.is_some() {
+            // A server that was started anew applies nothing by itself.
+            self.session.run("applying what was received", "START REPLICA SQL_THREAD").await?;
+        }
         // Zero would mean for ever.
         let seconds = within.as_secs_f64().max(0.001);
         let set = dialect::quote(set);

@@ -39,10 +39,14 @@ async fn a_cluster_is_put_together_and_its_primary_changes() {
     let executed = world.see(&first).await.executed;
     assert_eq!(executed.count(), 3, "nothing of ours is a transaction");
     let set = executed.to_string();
+    // As after a restart.
+    third.tell("STOP REPLICA SQL_THREAD").await;
     for server in [&second, &third] {
         world.done(server, Task::CatchUp { set: set.clone(), within: Duration::from_secs(20) }).await;
         assert_eq!(world.see(server).await.executed, executed);
     }
+    let written_through = "SELECT @@GLOBAL.sync_relay_log = 1";
+    assert_eq!((second.ask(written_through).await, third.ask(written_through).await), ("1".into(), "0".into()));
 
     // Again, and otherwise: what was received stays.
     assert_eq!(world.see(&third).await.replication.unwrap().received, executed);

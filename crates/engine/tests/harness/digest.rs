@@ -58,7 +58,8 @@ fn logbook_of(object: &Value) -> Value {
     let mut spec = object["spec"].clone();
     if let Some(spec) = spec.as_object_mut() {
         spec.remove("edition");
-        spec.insert("acts".into(), acts_of(&spec["acts"]));
+        let acts = acts_of(spec.get("acts").unwrap_or(&Value::Null));
+        spec.insert("acts".into(), acts);
         if let Some(claim) = spec.get_mut("claim").and_then(Value::as_object_mut) {
             claim.remove("holder");
             claim.remove("epoch");

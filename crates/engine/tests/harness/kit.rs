@@ -92,8 +92,6 @@ pub enum Wish {
     PatchObject(&'static str, String, Value),
     /// Creates another object.
     CreateObject(&'static str, Value),
-    /// Puts an object back as it was, whatever it is now.
-    PutObject(&'static str, Value),
 }
 
 /// One step of a script.

@@ -326,12 +326,6 @@ async fn grant<W: World>(client: &Client, wish: Wish) {
         Wish::DeleteObject(plural, name) => send(client, "DELETE", &path_of(plural, &name), Value::Null).await,
         Wish::PatchObject(plural, name, patch) => send(client, "PATCH", &path_of(plural, &name), patch).await,
         Wish::CreateObject(plural, object) => send(client, "POST", &path_of(plural, ""), object).await,
-        Wish::PutObject(plural, mut object) => {
-            let name = object["metadata"]["name"].as_str().unwrap().to_owned();
-            // Whatever version it has now.
-            object["metadata"].as_object_mut().unwrap().remove("resourceVersion");
-            send(client, "PUT", &path_of(plural, &name), object).await;
-        }
     }
 }
 

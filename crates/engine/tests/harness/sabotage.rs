@@ -22,6 +22,19 @@ pub enum Sabotage {
     Patches,
     /// Intents never reach the stored logbook, and the controller is told that they did.
     Intents,
+    /// The same with who is the primary of a MySQLCluster.
+    Primaries,
+}
+
+impl Sabotage {
+    /// What of a logbook never reaches the server, and what does instead.
+    fn withheld(self) -> Option<(&'static str, Value)> {
+        match self {
+            Self::Intents => Some(("/spec/intents", json!([]))),
+            Self::Primaries => Some(("/spec/mysql/primary", json!(0))),
+            Self::Deletes | Self::Patches => None,
+        }
+    }
 }
 
 /// A client at the end of a line, with somebody on it who changes what is sent.
@@ -53,7 +66,11 @@ impl Service<Request<Body>> for Saboteur {
             let bytes = body.collect().await?.to_bytes();
             let mut sent: Value = serde_json::from_slice(&bytes).unwrap_or_default();
             let logbook = parts.uri.path().contains("/logbooks");
-            let intents = sent.pointer("/spec/intents").cloned().filter(|_| logbook && how == Sabotage::Intents);
+            let withheld = how.withheld().filter(|_| logbook);
+            let withheld = withheld.and_then(|(pointer, instead)| {
+                let place = sent.pointer_mut(pointer)?;
+                Some((pointer, std::mem::replace(place, instead)))
+            });
             match how {
                 Sabotage::Deletes if parts.method == Method::DELETE => {
                     drop(sent.as_object_mut().map(|it| it.remove("preconditions")));
@@ -64,15 +81,16 @@ impl Service<Request<Body>> for Saboteur {
                         metadata.remove("resourceVersion");
                     }
                 }
-                Sabotage::Intents if intents.is_some() => sent["spec"]["intents"] = json!([]),
                 _ => {}
             }
             let bytes = if sent.is_null() { bytes } else { Bytes::from(sent.to_string()) };
             let response = line.call(Request::from_parts(parts, Body::from(bytes))).await?;
-            let Some(intents) = intents else { return Ok(response) };
+            let Some((pointer, kept)) = withheld else { return Ok(response) };
             let (parts, body) = response.into_parts();
             let mut answer: Value = serde_json::from_slice(&body.collect().await?.to_bytes())?;
-            answer["spec"]["intents"] = intents;
+            if let Some(place) = answer.pointer_mut(pointer) {
+                *place = kept;
+            }
             let body = Full::new(Bytes::from(answer.to_string())).map_err(|never| match never {}).boxed_unsync();
             Ok(Response::from_parts(parts, body))
         })

@@ -307,9 +307,11 @@ impl Planner<'_> {
         }
     }
 
-    /// A task for an instance on which nothing else runs. One that failed is tried again after a while.
+    /// A task for an instance on which nothing else runs, and which was asked since the last one: it answered, or let us not in. One that
+    /// failed is tried again after a while.
     pub(super) fn task(&mut self, ordinal: Ordinal, task: Task, why: &str) {
-        let Some(place) = self.scene.place(ordinal) else { return };
+        let was_asked = self.scene.known(ordinal).is_some() || self.scene.is_refused(ordinal);
+        let Some(place) = self.scene.place(ordinal).filter(|_| was_asked) else { return };
         if let Some(failed) = self.scene.failed(ordinal).filter(|failed| failed.task == task) {
             let (named, times): (&str, _) = ((&task).into(), failed.times);
             let message = format!("{named} on instance {ordinal} failed {times} times and is tried again: {}", failed.why);

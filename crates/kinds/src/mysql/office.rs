@@ -64,6 +64,10 @@ pub(super) fn office(scene: &Scene<'_>) -> Office {
 fn switch_over(scene: &Scene<'_>) -> Office {
     let Some(primary) = scene.known(scene.primary()) else { return Office::Stay };
     let cluster = scene.cluster();
+    // Somebody who was just asked, or had something done to it, answers in a moment: it may be the one.
+    if scene.replicas().any(|it| it.known.is_none() && scene.is_about_to_answer(it.ordinal)) {
+        return Office::Prepare(Vec::new());
+    }
     // The lowest of those that follow and stay.
     let candidate = cluster.following().into_iter().find(|ordinal| scene.instance(*ordinal).is_some_and(|it| !it.leaving));
     let Some(candidate) = candidate else {

@@ -261,6 +261,13 @@ impl<'a> Scene<'a> {
         self.observed.running.iter().find(|deed| deed.place.pod == pod)
     }
 
+    /// Whether an instance whose server runs was not asked since something was done to it, or since it started.
+    pub(super) fn is_about_to_answer(&self, ordinal: Ordinal) -> bool {
+        let pod = self.pod(ordinal).filter(|pod| pod.process.is_some() && pod.address.is_some());
+        let unasked = |pod| self.observed.facts.of(pod).is_none_or(|facts| facts.known.is_none() && facts.silent.is_none());
+        pod.is_some_and(unasked)
+    }
+
     /// The primary as a source of replication.
     pub(super) fn source(&self) -> Source {
         Source { host: self.host.clone(), port: PORT }

@@ -54,3 +54,12 @@ pub(super) fn number_of(pods: &[Option<Pod>; SIZE], host: &str) -> Option<usize>
     let by_address = pods.iter().position(|pod| pod.as_ref().is_some_and(|pod| pod.address == host));
     by_address.or_else(|| host.split('.').next()?.rsplit_once('-')?.1.parse().ok().filter(|number| *number < SIZE))
 }
+
+#[test]
+fn hosts_and_addresses_are_those_of_the_instances() {
+    let mut pods: [Option<Pod>; SIZE] = std::array::from_fn(|_| None);
+    let text = String::new;
+    pods[3] = Some(Pod { uid: text(), address: "10.64.0.9".into(), deleting: false, claim: text(), process: text() });
+    assert_eq!((number_of(&pods, &host(2)), number_of(&pods, "10.64.0.9")), (Some(2), Some(3)));
+    assert_eq!(windlass_core::ordinals::Ordinal::new(2).pod_name(SET), pod_name(2));
+}

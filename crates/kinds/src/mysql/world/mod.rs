@@ -1,6 +1,7 @@
 //! A world of servers, an operator that passes by, and chance. Whatever happens in whatever order: no commit that a client was told of
 //! is lost, nobody tells of a commit after another one has taken over, and when the trouble is over the cluster becomes healthy.
 
+mod asking;
 mod following;
 mod losing;
 mod purging;
