@@ -241,7 +241,7 @@ async fn clustering_that_stops_in_the_middle_stops_at_a_safe_point() -> Result<(
             ensure!(closed == "0", "clustering is stopped, and instance {now}, the primary, takes no writes");
             writer.goes_on().await?;
             statement.await??;
-            only_reads_since(&mysql, since, &[0, 1, 2]).await?;
+            wait_for("every instance was asked", LONG, async || only_reads_since(&mysql, since, &[0, 1, 2]).await).await?;
             let undone = json!({ "metadata": { "annotations": { keys::DEMOTE: null } } });
             pods.patch(&mysql.pod(primary), &PatchParams::default(), &Patch::Merge(&undone)).await?;
             mysql.start(Stoppable::Clustering).await?;

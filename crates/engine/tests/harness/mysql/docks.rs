@@ -74,7 +74,7 @@ impl World for Docks {
     }
 
     fn settings() -> Settings {
-        Settings { agent_image: "windlass:1".into() }
+        Settings { agent_image: "windlass:1".into(), ..Settings::default() }
     }
 
     fn tick(&self, now: Duration) -> bool {
@@ -225,8 +225,9 @@ impl World for Docks {
                     tokio::time::sleep(quiet.saturating_sub(BEAT)).await;
                     News::Gone { how, quiet, why: "no answer".into() }
                 }
+                Probe::Source { .. } => panic!("no play has a server elsewhere"),
             };
-            let (Probe::Look(place) | Probe::Watch(place)) = probe;
+            let (Probe::Look(place) | Probe::Watch(place) | Probe::Source { place, .. }) = probe;
             Fact { place, news }
         }
         .boxed()

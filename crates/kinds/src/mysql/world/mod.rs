@@ -207,7 +207,7 @@ impl World {
             self.check_office(to.into());
         }
         self.logbook = written;
-        let steps = self.gated(plan);
+        let steps = self.gated(&plan);
         // One that takes writes already need not be opened.
         let primary = self.primary();
         if self.servers.all.get(primary).is_some_and(|server| server.up && !server.read_only) {

@@ -23,7 +23,7 @@ impl World {
     }
 
     /// The steps that go. What the gate says is recorded, as the engine would.
-    pub(super) fn gated(&mut self, plan: Plan<Deed>) -> Vec<Step<Deed>> {
+    pub(super) fn gated(&mut self, plan: &Plan<Deed>) -> Vec<Step<Deed>> {
         let gate = bookkeeping::gate::<MySql>(&self.resource, &[], &self.logbook);
         let was_stopped = self.logbook.pause.clustering.is_some();
         self.logbook.pause.clustering = match gate.door(Lane::Clustering) {
@@ -35,7 +35,7 @@ impl World {
             self.story.push("clustering is stopped".into());
             self.check_rest();
         }
-        gate.part(&plan).go
+        gate.part(plan).go
     }
 
     /// Whoever is let alone is not left in the middle of something: the primary that can be reached takes writes if it did before, and
