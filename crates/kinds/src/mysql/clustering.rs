@@ -18,15 +18,16 @@ use super::plan::Planner;
 use super::scene::ADMIN_PORT;
 
 impl Planner<'_> {
-    /// Plans everything that is done to servers. Without a trusted memory, nothing that could begin another history.
+    /// Plans everything that is done to servers. Without a trusted memory that is nothing: who the primary is would be a guess, and the
+    /// one that serves could be taken for a replica.
     pub(super) fn servers(&mut self, trusted: bool) {
-        if self.scene.offline || self.scene.set.is_none() || self.is_to_be_restored() {
+        if !trusted || self.scene.offline || self.scene.set.is_none() || self.is_to_be_restored() {
             return;
         }
         if let Some(message) = self.scene.bad_grace() {
             self.wait(reason!("InvalidAnnotation"), message, false);
         }
-        let office = if trusted { office(&self.scene) } else { Office::Stay };
+        let office = office(&self.scene);
         match &office {
             Office::Stay => {}
             Office::Prepare(tasks) => {
@@ -46,9 +47,7 @@ impl Planner<'_> {
         let stays = matches!(office, Office::Stay | Office::Wait { .. }) && !lost;
         if stays {
             self.replicas();
-            if trusted {
-                self.primary();
-            }
+            self.primary();
         }
         self.roles(stays);
     }
