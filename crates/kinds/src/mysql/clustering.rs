@@ -19,21 +19,22 @@ use super::plan::Planner;
 use super::scene::ADMIN_PORT;
 
 impl Planner<'_> {
-    /// Plans everything that is done to servers. Without a trusted memory, nothing that could begin another history.
+    /// Plans everything that is done to servers. Without a trusted memory that is nothing: who the primary is would be a guess, and the
+    /// one that serves could be taken for a replica.
     pub(super) fn servers(&mut self, trusted: bool) {
-        if self.scene.offline || self.scene.set.is_none() || self.is_to_be_restored() {
+        if !trusted || self.scene.offline || self.scene.set.is_none() || self.is_to_be_restored() {
             return;
         }
-        if self.is_to_be_copied(trusted) {
+        if self.is_to_be_copied() {
             return;
         }
         if let Some(message) = self.scene.bad_grace() {
             self.wait(reason!("InvalidAnnotation"), message, false);
         }
         if self.scene.is_to_be_let_alone() && self.scene.entries.changing {
-            return self.finish(trusted);
+            return self.finish();
         }
-        let office = if trusted { office(&self.scene) } else { Office::Stay };
+        let office = office(&self.scene);
         match &office {
             Office::Stay => {}
             Office::Prepare(tasks) => {
@@ -52,23 +53,23 @@ impl Planner<'_> {
         let stays = matches!(office, Office::Stay | Office::Wait { .. }) && !self.scene.has_lost_its_primary();
         if stays {
             self.replicas();
-            self.lead(trusted);
+            self.lead();
         }
         self.roles(stays);
     }
 
     /// The primary in its role: it takes writes, or follows the server elsewhere.
-    fn lead(&mut self, trusted: bool) {
-        if trusted && self.scene.outside().is_some() {
+    fn lead(&mut self) {
+        if self.scene.outside().is_some() {
             self.intermediate();
-        } else if trusted {
+        } else {
             self.primary();
         }
     }
 
     /// What a change of the primary left halfway is finished, or undone when nobody else got the office yet: the one that is on record
     /// takes writes, and the others receive from it. Then the servers are let alone.
-    fn finish(&mut self, trusted: bool) {
+    fn finish(&mut self) {
         if self.scene.has_lost_its_primary() {
             return;
         }
@@ -83,7 +84,7 @@ impl Planner<'_> {
             .collect();
         if self.scene.known(self.scene.primary()).is_some() {
             self.replicas();
-            self.lead(trusted);
+            self.lead();
             self.roles(true);
         } else {
             // It may be gone. Whoever followed it goes on to try, as if nothing had begun.

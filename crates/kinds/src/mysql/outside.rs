@@ -80,7 +80,7 @@ impl<'a> Scene<'a> {
 
 impl Planner<'_> {
     /// Whether the data of a server elsewhere is still to be copied. Until it is there, nothing else is done to servers.
-    pub(super) fn is_to_be_copied(&mut self, trusted: bool) -> bool {
+    pub(super) fn is_to_be_copied(&mut self) -> bool {
         if self.scene.is_abandoned() {
             let message = "spec.replicationSourceSecretName was taken away before the data was copied; the cluster is no copy of \
                            anything and takes no writes, so that nobody takes it for one: name the Secret again, or delete the cluster \
@@ -99,9 +99,7 @@ impl Planner<'_> {
         if self.scene.upstream() != Some(Upstream::ToBeCloned) {
             return false;
         }
-        if trusted {
-            self.copy();
-        }
+        self.copy();
         true
     }
 

@@ -35,6 +35,8 @@ pub(super) fn remember(observed: &Observed<'_, MySql>, logbook: &mut LogbookSpec
     let counts = &mut logbook.counts;
     counts.largest = counts.largest.max(scene.size);
     if observed.memory.lost().is_some() {
+        // Nothing is done to any server, so there is nothing that a stop could wait for.
+        entries.changing = false;
         // Who takes writes is the primary, when all were heard and it is one.
         if let Some(primary) = sole_writer(&scene) {
             entries.primary = primary;

@@ -10,6 +10,8 @@ use super::*;
 fn nothing_is_done_to_an_instance_that_was_not_asked_since_the_last_task() {
     let mut world = World::new(3, 13);
     world.settle();
+    world.servers.write(0);
+    world.settle();
     let stray = GtidSet::of_range(Uuid::new(77).into(), 1..=1);
     world.servers.all[2].executed = world.servers.all[2].executed.joined_with(&stray);
     for _ in 0..10 {
@@ -46,4 +48,20 @@ fn a_switchover_waits_for_the_answer_of_the_lowest_that_follows() {
     let news = News::Silent { how: Silence::Closed, why: "it ended".into() };
     world.facts.learn(Fact { place: place(&world, 1), news }, world.now);
     assert_eq!(next(&world), Office::Hand { to: Ordinal::new(2), by: Change::Switchover });
+}
+
+#[test]
+fn nobody_is_touched_while_it_is_not_known_who_the_primary_is() {
+    let mut world = World::new(3, 15);
+    world.settle();
+    world.children.pods.get_mut(&pod_name(0)).unwrap().meta.annotations.insert(keys::DEMOTE.into(), "true".into());
+    let mut old = world.logbook.clone();
+    world.settle();
+    assert_eq!((world.primary(), entries(&old).primary), (1, 0));
+    old.unproven = vec![windlass_api::logbook::Unproven { entry: "counts".into(), why: "the logbook is old".into() }];
+    let (memory, settings, none) = (Memory::Doubted(Box::new(old)), Settings::default(), BTreeMap::new());
+    let plan = MySql::plan(&world.observed(&memory, &settings, &none));
+    let touches = |act: &Act<Deed>| matches!(act, Act::Member(_) | Act::Label { .. });
+    assert!(!plan.steps.iter().any(|step| touches(&step.act)), "{:?}", plan.steps);
+    assert!(plan.waiting.iter().any(|it| it.stalled && it.reason.as_str() == "LogbookLost"));
 }
