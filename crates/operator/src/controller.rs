@@ -61,7 +61,7 @@ async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
     let server = tokio::spawn(serve(listener, health.clone(), Arc::clone(&metrics), stop.clone()));
     let process = process_name();
     let name = options.identity.unwrap_or_else(|| process.clone());
-    let election = Election::new(free, &options.release_namespace, &options.release, &name, fence, Clock::Wall);
+    let election = Election::new(free, &options.release_namespace, &options.release, &name, fence.clone(), Clock::Wall);
     let identity = Identity {
         release: format!("{}/{}", options.release_namespace, options.release),
         version: VERSION.to_owned(),
@@ -88,7 +88,7 @@ async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
             () = election.win(|| health.set_ready()) => {}
         }
         metrics.set_leader(true);
-        lead(&election, &fenced, &metrics, &health, (&settings, &mysql), &stop).await;
+        lead(&election, (&fenced, &fence), &metrics, &health, (&settings, &mysql), &stop).await;
         metrics.set_leader(false);
     }
     server.await.context("the server of metrics panicked")?.context("the server of metrics failed")?;
@@ -98,14 +98,15 @@ async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
 /// Runs the controller until the Lease is lost or the process is told to stop.
 async fn lead(
     election: &Election,
-    client: &kube::Client,
+    (client, fence): (&kube::Client, &Fence),
     metrics: &Arc<Metrics>,
     health: &Health,
     (settings, mysql): (&Settings, &mysql::Settings),
     stop: &CancellationToken,
 ) {
     let term = CancellationToken::new();
-    let servers = Servers::new(client.clone());
+    let fence = fence.clone();
+    let servers = Servers::new(client.clone()).guarded(move || fence.check().map_err(|fenced| fenced.to_string()));
     let servers = match settings.authority.clone() {
         Some(authority) => servers.with_registry(authority),
         None => servers,

@@ -111,9 +111,23 @@ pub(super) const LOOK: &str = concat!(
 /// What each session of ours starts with.
 ///
 /// Texts are quoted for a session without any mode. Nothing that we do may become a transaction of this server's. And no limit that the
-/// user set for her own statements may end ours: catching up waits as long as it is told to.
-pub(super) fn set_up() -> String {
-    format!("SET SESSION sql_mode = '', sql_log_bin = 0, wait_timeout = {QUIET_SECONDS}, max_execution_time = 0")
+/// user set for her own statements may end ours: catching up waits as long as it is told to. By the mark, whoever leads next knows the
+/// sessions of those before it.
+pub(super) fn set_up(mark: &str) -> String {
+    let mark = quote(mark);
+    format!(
+        "SET SESSION sql_mode = '', sql_log_bin = 0, wait_timeout = {QUIET_SECONDS}, max_execution_time = 0, @windlass = {mark}"
+    )
+}
+
+/// The sessions of an account that have another mark. Those without any are somebody else's.
+pub(super) fn sessions_of_others(account: &str, mark: &str) -> String {
+    format!(
+        "SELECT PROCESSLIST_ID AS ID FROM performance_schema.threads JOIN performance_schema.user_variables_by_thread USING (THREAD_ID) \
+         WHERE VARIABLE_NAME = 'windlass' AND CAST(VARIABLE_VALUE AS CHAR) <> {} AND PROCESSLIST_USER = {}",
+        quote(mark),
+        quote(account)
+    )
 }
 
 /// A text as SQL writes it. The session must not have `NO_BACKSLASH_ESCAPES`; ours have no mode at all.

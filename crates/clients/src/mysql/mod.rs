@@ -15,6 +15,7 @@ mod rows;
 mod session;
 mod surplus;
 mod tasks;
+mod term;
 mod watch;
 
 use std::sync::Arc;
@@ -37,6 +38,7 @@ use crate::papers::{NoRegistry, Registry};
 use kept::Kept;
 use passwords::{Passwords, Vault};
 use session::{Failure, Session, Shut};
+use term::Term;
 
 /// The administrative port of each server.
 const ADMIN_PORT: u16 = 33062;
@@ -59,6 +61,7 @@ pub struct Servers {
     port: Arc<dyn Fn(&str) -> u16 + Send + Sync>,
     agent_port: Arc<dyn Fn(&str) -> u16 + Send + Sync>,
     registry: Arc<dyn Registry>,
+    term: Term,
 }
 
 impl Members<MySql> for Servers {
@@ -92,8 +95,14 @@ impl Servers {
             port: Arc::new(port),
             agent_port: Arc::new(|_| agent::PORT),
             registry: Arc::new(NoRegistry),
+            term: Term::new(),
             client,
         }
+    }
+
+    /// Changes servers only while this says that it may: it is asked right before each statement.
+    pub fn guarded(self, guard: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Self { term: self.term.guarded(guard), ..self }
     }
 
     /// With papers to show to agents.
@@ -186,14 +195,14 @@ impl Servers {
     async fn log_in(&self, place: &Place) -> Result<(Session, Arc<Passwords>), Failure> {
         let port = (self.port)(&place.address);
         let remembered = self.vault.of(place).await.map_err(Failure::Untried)?;
-        match Session::open(place, port, &remembered.admin).await {
+        match Session::open(place, port, &remembered.admin, &self.term).await {
             Ok(session) => Ok((session, remembered)),
             Err(Shut::Refused(why)) => {
                 let fresh = self.vault.read(place).await.map_err(Failure::Untried)?;
                 if fresh == remembered {
                     return Err(Failure::Untried(why));
                 }
-                Ok((Session::open(place, port, &fresh.admin).await?, fresh))
+                Ok((Session::open(place, port, &fresh.admin, &self.term).await?, fresh))
             }
             Err(shut) => Err(shut.into()),
         }

@@ -11,6 +11,7 @@ use windlass_kinds::mysql::deeds::Place;
 use windlass_kinds::mysql::facts::{End, Silence};
 
 use super::rows::{Answers, Fields};
+use super::term::Term;
 use super::{dialect, watch};
 
 /// How long a log-in may take.
@@ -114,11 +115,12 @@ impl From<Shut> for Failure {
 pub(super) struct Session {
     connection: Conn,
     pod: String,
+    term: Term,
 }
 
 impl Session {
     /// Logs in.
-    pub(super) async fn open(place: &Place, port: u16, password: &str) -> Result<Self, Shut> {
+    pub(super) async fn open(place: &Place, port: u16, password: &str, term: &Term) -> Result<Self, Shut> {
         let options = OptsBuilder::default()
             .ip_or_hostname(place.address.as_str())
             .tcp_port(port)
@@ -129,10 +131,10 @@ impl Session {
             .tcp_keepalive(Some(KEEP_ALIVE))
             .max_allowed_packet(Some(LARGEST_PACKET))
             .wait_timeout(Some(dialect::QUIET_SECONDS))
-            .setup(vec![dialect::set_up()]);
+            .setup(vec![dialect::set_up(term.mark())]);
         let whom = format!("the server of pod {:?} at {}:{port}", place.pod, place.address);
         let error = match tokio::time::timeout(LOG_IN, Conn::new(options)).await {
-            Ok(Ok(connection)) => return Ok(Self { connection, pod: place.pod.clone() }),
+            Ok(Ok(connection)) => return Ok(Self { connection, pod: place.pod.clone(), term: term.clone() }),
             Ok(Err(error)) => error,
             Err(_) => {
                 let how = watch::knock(&place.address, port).await;
@@ -162,8 +164,9 @@ impl Session {
         })
     }
 
-    /// Runs a statement. `act` is what it is for, as it would be told to somebody.
+    /// Runs a statement that changes something, if that may still be done. `act` is what it is for, as it would be told to somebody.
     pub(super) async fn run(&mut self, act: &'static str, statement: &str) -> Result<(), Failure> {
+        self.term.check()?;
         let end = self.connection.query_drop(statement).await;
         end.map_err(|error| self.fail(act, error))
     }

@@ -30,9 +30,11 @@ const CLOSING: Duration = Duration::from_secs(30);
 pub(super) async fn run(servers: &Servers, place: &Place, task: &Task) -> Result<(), Failure> {
     // The agent does it, on a server that may let us not in.
     if let Task::CloneFromOutside { outside, boot } = task {
+        servers.term.check()?;
         return agent::copy(servers, place, outside, *boot).await;
     }
-    let (session, passwords) = servers.log_in(place).await?;
+    let (mut session, passwords) = servers.log_in(place).await?;
+    servers.term.end_others(&mut session).await?;
     let mut work = Work { session, passwords: &passwords, pod: &place.pod };
     match task {
         Task::CloseToWrites { patience } => work.close(servers, place, *patience).await,
