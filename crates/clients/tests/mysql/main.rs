@@ -10,6 +10,7 @@
 mod cloning;
 mod closing;
 mod following;
+mod leading;
 mod looking;
 mod replicating;
 mod server;
