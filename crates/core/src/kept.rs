@@ -97,7 +97,10 @@ impl Adopted {
         let meta = &live.object.meta;
         match noted(meta) {
             Some(noted) => (noted == inputs).then(|| Self { as_good_as: good(meta), inputs, template: None }),
-            None if meta.annotations.contains_key(ADOPTED) => {
+            // A set with another selector can never have our pods: the server refuses what we ask of it, and that is told.
+            None if meta.annotations.contains_key(ADOPTED)
+                && live.object.spec.value()["selector"] == rendered.spec["selector"] =>
+            {
                 let mut template = live.object.spec.value().get("template").cloned()?;
                 // Which revision its pods have is not known yet: then they must not get another one.
                 if live.update_revision.is_some() {

@@ -137,11 +137,16 @@ pub(super) fn quote(text: &str) -> String {
 
 /// Names the source, from where the server is.
 pub(super) fn change_source(source: &Source, user: &str, password: &str) -> String {
+    format!("{}, SOURCE_AUTO_POSITION = 1", change_receiver(source, user, password))
+}
+
+/// The same while the server applies what it has, if it was told before to know by itself where it is.
+pub(super) fn change_receiver(source: &Source, user: &str, password: &str) -> String {
     // It tries again each second for a hundred years: a source that is away for a day is not forgotten. One that lives says so each
     // second.
     format!(
         "CHANGE REPLICATION SOURCE TO SOURCE_HOST = {}, SOURCE_PORT = {}, SOURCE_USER = {}, SOURCE_PASSWORD = {}, \
-         SOURCE_AUTO_POSITION = 1, GET_SOURCE_PUBLIC_KEY = 1, SOURCE_CONNECT_RETRY = 1, SOURCE_RETRY_COUNT = 4294967295, \
+         GET_SOURCE_PUBLIC_KEY = 1, SOURCE_CONNECT_RETRY = 1, SOURCE_RETRY_COUNT = 4294967295, \
          SOURCE_HEARTBEAT_PERIOD = 1",
         quote(&source.host),
         source.port,

@@ -182,10 +182,8 @@ impl Work<'_> {
         let current = of_default_channel(&rows).map_err(|why| self.strange(&why))?;
         let same = current.map_or(Ok(false), |row| is_source(row, source)).map_err(|why| self.strange(&why))?;
         if !same {
-            self.session.run("stopping replication", "STOP REPLICA").await?;
-            let password = &self.passwords.replication;
-            let statement = dialect::change_source(source, REPLICATION, password);
-            self.session.run_secretly("naming the source", &statement, password).await?;
+            let applies = current.map_or(Ok(false), applies_by_itself).map_err(|why| self.strange(&why))?;
+            self.name_source(source, applies).await?;
         }
         if acknowledges {
             self.write_through().await?;
@@ -206,6 +204,23 @@ impl Work<'_> {
             self.set(side.enabled, 0).await?;
         }
         self.session.run("starting replication", "START REPLICA").await
+    }
+
+    /// Names another source. A source that ended in the middle of a transaction leaves half of it, and to stop applying takes a minute
+    /// then: it is waited for the other half. So applying goes on where that is possible, and nothing that was received is thrown away.
+    async fn name_source(&mut self, source: &Source, applies: bool) -> Result<(), Failure> {
+        let (act, password) = ("naming the source", &self.passwords.replication);
+        if applies {
+            self.session.run("stopping to receive", "STOP REPLICA IO_THREAD").await?;
+            let statement = dialect::change_receiver(source, REPLICATION, password);
+            match self.session.run_secretly(act, &statement, password).await {
+                // Not by this server, or not now.
+                Err(Failure::Said { .. }) => {}
+                end => return end,
+            }
+        }
+        self.session.run("stopping replication", "STOP REPLICA").await?;
+        self.session.run_secretly(act, &dialect::change_source(source, REPLICATION, password), password).await
     }
 
     /// Follows a server elsewhere. It is named anew each time, with the password of now; what was received must have been applied
@@ -345,6 +360,11 @@ impl Work<'_> {
     fn no_plugin(&self, name: &str) -> Failure {
         Failure::Untried(format!("the server of pod {:?} has no plugin {name:?}: its agent did not finish its work", self.pod))
     }
+}
+
+/// Whether a server applies what it received, and knows by itself where it is.
+fn applies_by_itself(row: &Fields) -> Result<bool, String> {
+    Ok(row.text("Replica_SQL_Running")? == "Yes" && row.text("Auto_Position")? == "1")
 }
 
 /// Whether a server follows this source as it should. To name it anew throws away what was received and not executed. A source that

@@ -183,10 +183,10 @@ impl Judge {
         (!only_finalizers).then(|| Breach { law: Law::UsersOwn, how: describe(call) })
     }
 
-    /// What belongs to the user in the stored custom resource.
-    pub fn users_own(&self, store: &Store) -> Value {
-        let resource = store.get(&self.resource, NAMESPACE, &self.cluster).unwrap_or_default();
+    /// What belongs to the user in the stored custom resource; none when that has ended.
+    pub fn users_own(&self, store: &Store) -> Option<Value> {
+        let resource = store.get(&self.resource, NAMESPACE, &self.cluster)?;
         let metadata = &resource["metadata"];
-        serde_json::json!([resource["spec"], metadata["labels"], metadata["annotations"]])
+        Some(serde_json::json!([resource["spec"], metadata["labels"], metadata["annotations"]]))
     }
 }

@@ -46,7 +46,7 @@ pub struct Life<W: World> {
     pub stage: Arc<Backstage<W>>,
     dead: AtomicBool,
     pub died: Notify,
-    users_own: Mutex<serde_json::Value>,
+    users_own: Mutex<Option<serde_json::Value>>,
 }
 
 impl<W: World> Life<W> {
@@ -88,7 +88,8 @@ impl<W: World> Guard for Life<W> {
         }
         // Between the two looks nobody else had a turn.
         let after = self.stage.judge.users_own(&self.stage.server.store());
-        if after != *self.users_own.lock().unwrap() {
+        // The end of a resource that is being deleted takes nothing from the user.
+        if after.is_some() && after != *self.users_own.lock().unwrap() {
             self.stage.accuse(vec![Breach { law: Law::UsersOwn, how: describe(call) }]);
         }
     }
