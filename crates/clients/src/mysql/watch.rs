@@ -17,8 +17,11 @@ use super::Servers;
 const BEAT: Duration = Duration::from_secs(1);
 /// How much later its answer may come.
 const LATE: Duration = Duration::from_millis(1500);
-/// How long a node may take to accept a connection.
+/// How long a node may take to accept a connection. One whose first packet was lost takes a second.
 const KNOCK: Duration = Duration::from_millis(500);
+/// How many connections a node must accept in a row before it counts as one that can be reached: where a third of all packets is lost,
+/// one in two hundred tries gets so far.
+const KNOCKS: usize = 8;
 
 impl Servers {
     /// Returns when the server cannot be heard any more.
@@ -60,13 +63,17 @@ impl Servers {
     }
 }
 
-/// How somebody is silent who does not answer in time: its node takes connections, or refuses them, or is silent as well.
+/// How somebody is silent who does not answer in time: its node takes connections, or refuses them, or is silent as well. A node that
+/// takes one now and then is no sign that its server hangs: packets are lost on the way.
 pub(super) async fn knock(address: &str, port: u16) -> Silence {
-    match tokio::time::timeout(KNOCK, TcpStream::connect((address, port))).await {
-        Ok(Ok(_)) => Silence::Hangs,
-        Ok(Err(error)) => of_error(&error),
-        Err(_) => Silence::Unreachable,
+    for _ in 0..KNOCKS {
+        match tokio::time::timeout(KNOCK, TcpStream::connect((address, port))).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => return of_error(&error),
+            Err(_) => return Silence::Unreachable,
+        }
     }
+    Silence::Hangs
 }
 
 /// What an error of a connection says of the process at its other end.

@@ -33,9 +33,9 @@ pub(super) const ADMIN_PORT: u16 = 33062;
 
 /// For how long a server that takes connections and says nothing may do so.
 const HANGS: Duration = Duration::from_secs(4);
-/// For how long nothing may come back from an instance at all. What was lost on the way is sent again after 0.2, 0.4, 0.8, 1.6 and 3.2
-/// seconds: a stall of three seconds, and then a lost packet, are over by then.
-const UNREACHABLE: Duration = Duration::from_secs(7);
+/// For how long nothing may come back from an instance at all. What was lost on the way is sent again after 0.2, 0.4, 0.8, 1.6, 3.2 and
+/// 6.4 seconds: ten bad seconds, in which all of these but the last are lost, are over by then.
+const UNREACHABLE: Duration = Duration::from_secs(13);
 
 /// The least time between two times that the same is done to an instance.
 const REPEATED: Duration = Duration::from_secs(1);

@@ -47,9 +47,9 @@ fn is_replaced(world: &World) -> bool {
 #[case::a_hang(Silence::Hangs, 4, true, Some(3), true)]
 #[case::a_hang_for_us_alone(Silence::Hangs, 60, true, Some(1), false)]
 #[case::a_hang_and_no_sign_ever(Silence::Hangs, 60, true, None, false)]
-#[case::lost_packets(Silence::Unreachable, 6, true, Some(6), false)]
-#[case::a_black_hole(Silence::Unreachable, 7, true, Some(6), true)]
-#[case::a_black_hole_for_us_alone(Silence::Unreachable, 60, true, Some(5), false)]
+#[case::lost_packets(Silence::Unreachable, 12, true, Some(12), false)]
+#[case::a_black_hole(Silence::Unreachable, 13, true, Some(12), true)]
+#[case::a_black_hole_for_us_alone(Silence::Unreachable, 60, true, Some(11), false)]
 #[case::a_wrong_password(Silence::Refused, 60, false, None, false)]
 fn a_primary_is_replaced_when_nobody_hears_it(
     #[case] how: Silence,
