@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 use windlass_api::Logbook;
 use windlass_api::logbook::LogbookSpec;
 use windlass_api::mysql::conditions::State;
@@ -177,6 +178,21 @@ impl Mysql {
             self.sql(from, "moco-writable", &self.primary_service(), &statement).await.map(drop)
         })
         .await
+    }
+
+    /// Begins a write to the primary, this one, that takes so many seconds, and returns when it runs.
+    pub async fn write_slowly(&self, primary: u16, seconds: u16) -> Result<JoinHandle<Result<Ran>>> {
+        let slow = format!("CREATE TABLE harbour.slow (a INT PRIMARY KEY); INSERT INTO harbour.slow SELECT SLEEP({seconds})");
+        let (asks, service) = (self.clone(), self.primary_service());
+        let statement = tokio::spawn(async move { asks.try_sql(primary, "moco-writable", &service, &slow).await });
+        wait_for("the slow statement runs", LONG, async || {
+            let running = "SELECT COUNT(*) FROM performance_schema.processlist WHERE INFO LIKE 'INSERT INTO harbour.slow%'";
+            let running = self.administer(primary, running).await?;
+            ensure!(running == "1", "{running} run");
+            Ok(())
+        })
+        .await?;
+        Ok(statement)
     }
 
     /// What an instance answers to a reader. Asked in its own pod: a name may still lead to the one before.

@@ -121,17 +121,7 @@ async fn a_switchover_under_writes_loses_nothing() -> Result<()> {
             let gap = longest_gap(&writer.rows(), began);
             stage.say(&format!("switchover under writes: longest gap {gap:.2} s"));
 
-            let (primary, service) = (mysql.primary().await?, mysql.primary_service());
-            let slow = "CREATE TABLE harbour.slow (a INT PRIMARY KEY); INSERT INTO harbour.slow SELECT SLEEP(15)";
-            let asks = mysql.clone();
-            let statement = tokio::spawn(async move { asks.try_sql(primary, "moco-writable", &service, slow).await });
-            wait_for("the slow statement runs", LONG, async || {
-                let running = "SELECT COUNT(*) FROM performance_schema.processlist WHERE INFO LIKE 'INSERT INTO harbour.slow%'";
-                let running = mysql.administer(primary, running).await?;
-                ensure!(running == "1", "{running} run");
-                Ok(())
-            })
-            .await?;
+            let statement = mysql.write_slowly(mysql.primary().await?, 15).await?;
             let began = Instant::now();
             switch_over(&mysql).await?;
             writer.goes_on().await?;

@@ -215,18 +215,9 @@ async fn clustering_that_stops_in_the_middle_stops_at_a_safe_point() -> Result<(
             let primary = mysql.primary().await?;
 
             stage.say("in the middle of a switchover, which a long statement holds up");
-            let (asks, service) = (mysql.clone(), mysql.primary_service());
-            let slow = "CREATE TABLE harbour.slow (a INT PRIMARY KEY); INSERT INTO harbour.slow SELECT SLEEP(6)";
-            let statement = tokio::spawn(async move { asks.try_sql(primary, "moco-writable", &service, slow).await });
+            let statement = mysql.write_slowly(primary, 6).await?;
             let change = json!({ "metadata": { "annotations": { keys::DEMOTE: "true" } } });
             let pods = place.api::<Pod>();
-            wait_for("the slow statement runs", LONG, async || {
-                let running = "SELECT COUNT(*) FROM performance_schema.processlist WHERE INFO LIKE 'INSERT INTO harbour.slow%'";
-                let running = mysql.administer(primary, running).await?;
-                ensure!(running == "1", "{running} run");
-                Ok(())
-            })
-            .await?;
             pods.patch(&mysql.pod(primary), &PatchParams::default(), &Patch::Merge(&change)).await?;
             wait_for("the switchover has begun", LONG, async || {
                 ensure!(mysql.logbook().await?.mysql.context("nothing is remembered")?.changing, "not yet");

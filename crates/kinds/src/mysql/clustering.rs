@@ -73,26 +73,21 @@ impl Planner<'_> {
         if self.scene.has_lost_its_primary() {
             return;
         }
-        let stopped: Vec<(Ordinal, bool)> = self
-            .scene
-            .replicas()
-            .filter_map(|it| {
-                let known = it.known.as_ref()?;
-                let is_stopped = known.replication.as_ref().is_some_and(|it| !it.connects);
-                is_stopped.then_some((it.ordinal, known.acknowledges))
-            })
-            .collect();
         if self.scene.known(self.scene.primary()).is_some() {
             self.replicas();
             self.lead();
-            self.roles(true);
-        } else {
-            // It may be gone. Whoever followed it goes on to try, as if nothing had begun.
-            let source = self.scene.source();
-            for (ordinal, acknowledges) in stopped {
-                let task = Task::Follow { source: source.clone(), acknowledges };
-                self.task(ordinal, task, "the change of the primary is undone, because clustering is to stop");
-            }
+            return self.roles(true);
+        }
+        // It may be gone. Whoever followed it goes on to try, as if nothing had begun.
+        let stopped = |it: &Instance| {
+            let known = it.known.as_ref()?;
+            let is_stopped = known.replication.as_ref().is_some_and(|it| !it.connects);
+            is_stopped.then_some((it.ordinal, known.acknowledges))
+        };
+        let (source, stopped): (_, Vec<_>) = (self.scene.source(), self.scene.replicas().filter_map(stopped).collect());
+        for (ordinal, acknowledges) in stopped {
+            let task = Task::Follow { source: source.clone(), acknowledges };
+            self.task(ordinal, task, "the change of the primary is undone, because clustering is to stop");
         }
     }
 
