@@ -95,6 +95,8 @@ pub struct PodView {
     pub address: Option<String>,
     /// The `ConfigMaps` that it has as volumes.
     pub config_maps: BTreeSet<String>,
+    /// The first argument of each container that has one, by the container's name.
+    pub arguments: BTreeMap<String, String>,
 }
 
 /// A claim.

@@ -11,6 +11,7 @@ use windlass_core::reason;
 use windlass_core::step::{Act, ObjectKind, ObjectRef, Step};
 
 use super::acknowledging::{Next, Voter, next};
+use super::build;
 use super::deeds::{CATCH_UP, Deed, Place, Source, Task};
 use super::gtid::GtidSet;
 use super::instance::{CloneState, Instance, Known};
@@ -321,6 +322,9 @@ impl Planner<'_> {
         if self.scene.repeats_at(ordinal, &task).is_some_and(|at| at > self.scene.observed.now) {
             return;
         }
+        if task.needs_agent() && !self.scene.pod(ordinal).is_some_and(build::has_agent) {
+            return self.wait(reason!("AgentMissing"), without_agent(&Deed { place, task }), true);
+        }
         let deed = Deed { place, task };
         if self.scene.running(ordinal).is_none()
             && !self.plan.steps.iter().any(|it| matches!(&it.act, Act::Member(other) if other.place == deed.place))
@@ -328,4 +332,12 @@ impl Planner<'_> {
             self.plan.steps.push(Step::new(Act::Member(deed), why));
         }
     }
+}
+
+/// What somebody can do about a pod that another operator made.
+fn without_agent(deed: &Deed) -> String {
+    format!(
+        "to {deed}, its pod needs the agent of Windlass, and runs none: another operator made it; restart the cluster with `kubectl \
+         windlass restart`, pod by pod, and each comes back with one"
+    )
 }

@@ -145,6 +145,13 @@ pub enum Task {
     },
 }
 
+impl Task {
+    /// Whether the server cannot do it by itself, and the agent beside it has to.
+    pub(super) fn needs_agent(&self) -> bool {
+        matches!(self, Self::Save { .. } | Self::CloneFromOutside { .. })
+    }
+}
+
 /// A task for one instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Deed {

@@ -18,6 +18,7 @@ use windlass_core::plan::Plan;
 use windlass_core::step::{Act, ObjectKind};
 use windlass_core::views::{Children, ClaimView, Compact, Meta, ObjectView, PodView, StatefulSetView};
 
+use super::build::with_agent;
 use super::deeds::{Deed, Place};
 use super::facts::{Fact, Facts, News, Silence};
 use super::gtid::Uuid;
@@ -151,6 +152,7 @@ impl Fixture {
             ready: true,
             process: Some(format!("process-{number}")),
             address: Some(format!("10.0.0.{number}")),
+            arguments: with_agent(),
             ..PodView::default()
         };
         self.children.pods.insert(name, pod);

@@ -6,10 +6,13 @@ use windlass_api::logbook::mysql::SavedEntry;
 use super::super::gtid::{GtidSet, Uuid};
 use super::*;
 
-/// What is planned for instance 2, which has this many of the primary's ten transactions, of which it purged eight.
-fn planned(has: u64, connects: bool, saved: bool) -> Vec<String> {
+/// What is planned where instance 2 has this many of the primary's ten transactions, of which it purged eight.
+fn planned(has: u64, connects: bool, saved: bool, with_agent: bool) -> Plan<Deed> {
     let mut world = World::new(3, 31);
     world.settle();
+    if !with_agent {
+        world.children.pods.get_mut(&pod_name(2)).unwrap().arguments.clear();
+    }
     let made = |count: u64| GtidSet::of_range(Uuid::new(1).into(), 1..=count);
     for number in [0, 2] {
         let place = world.watched(|observed| {
@@ -28,8 +31,11 @@ fn planned(has: u64, connects: bool, saved: bool) -> Vec<String> {
         remembered.saved.push(SavedEntry { ordinal: 2, server, set: String::new() });
         world.logbook.mysql = Some(remembered);
     }
-    let steps = world.watched(MySql::plan).steps;
-    steps.iter().map(ToString::to_string).filter(|it| it.contains(&pod_name(2))).collect()
+    world.watched(MySql::plan)
+}
+
+fn steps_for_the_third(plan: &Plan<Deed>) -> Vec<String> {
+    plan.steps.iter().map(ToString::to_string).filter(|it| it.contains(&pod_name(2))).collect()
 }
 
 #[rstest]
@@ -43,11 +49,19 @@ fn one_that_cannot_follow_any_more_gets_a_copy(
     #[case] saved: bool,
     #[case] expected: Option<&str>,
 ) {
-    let steps = planned(has, connects, saved);
+    let steps = steps_for_the_third(&planned(has, connects, saved, true));
     match expected {
         Some(step) => assert!(steps.len() == 1 && steps[0].contains(step), "{steps:?}"),
         None => assert_eq!(steps, Vec::<String>::new()),
     }
+}
+
+#[test]
+fn what_needs_our_agent_waits_in_a_pod_of_another_operator_and_is_told() {
+    let plan = planned(5, false, false, false);
+    assert_eq!(steps_for_the_third(&plan), Vec::<String>::new());
+    let told = plan.waiting.iter().find(|it| it.reason.as_str() == "AgentMissing").expect("it is told");
+    assert!(told.stalled && told.message.contains("kubectl windlass restart"), "{told:?}");
 }
 
 #[test]

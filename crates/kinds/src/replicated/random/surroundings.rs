@@ -220,7 +220,8 @@ fn deed(dice: &mut Dice) -> Deed {
 }
 
 fn end(dice: &mut Dice) -> ExecEnd {
-    match dice.below(8) {
+    match dice.below(9) {
+        8 => ExecEnd::Unanswered { after: Duration::from_secs(dice.roll()) },
         0 => ExecEnd::Unknown { why: text(dice) },
         1 => ExecEnd::StillRunning { after: Duration::from_secs(dice.roll()) },
         2 => exited(0, &text(dice)),
