@@ -42,6 +42,7 @@ pub(super) async fn run(servers: &Servers, place: &Place, task: &Task) -> Result
         Task::AwaitAcknowledgements { count } => work.await_acknowledgements(*count).await,
         Task::Follow { source, acknowledges } => work.follow(source, *acknowledges).await,
         Task::StopReceiving => work.session.run("stopping to receive", "STOP REPLICA IO_THREAD").await,
+        Task::StopAcknowledging => work.stop_acknowledging().await,
         Task::CatchUp { set, within } => work.catch_up(set, *within).await,
         Task::Depose => work.depose(servers, place).await,
         Task::Clone { donor } => work.clone_from(donor, None).await,
@@ -166,6 +167,14 @@ impl Work<'_> {
         self.set(side.alone, 1).await?;
         self.set(side.count, u32::from(count)).await?;
         self.set(side.enabled, 1).await
+    }
+
+    async fn stop_acknowledging(&mut self) -> Result<(), Failure> {
+        match self.semi_sync().await?.0.replica {
+            Some(enabled) => self.set(enabled, 0).await,
+            // What is not there acknowledges nothing.
+            None => Ok(()),
+        }
     }
 
     async fn follow(&mut self, source: &Source, acknowledges: bool) -> Result<(), Failure> {

@@ -112,7 +112,7 @@ impl Planner<'_> {
         let replicas: Vec<Instance> = self.scene.replicas().cloned().collect();
         for it in replicas {
             let Some(known) = &it.known else { continue };
-            if known.clone == Some(CloneState::Unfinished) {
+            if known.clone == Some(CloneState::Unfinished) || self.scene.is_copying(it.ordinal) {
                 self.wait(reason!("Cloning"), format!("instance {} copies data", it.ordinal), false);
             } else if !known.super_read_only || known.waiting_commits > 0 {
                 self.task(it.ordinal, Task::Depose, "it is not the primary, and takes writes");
@@ -260,9 +260,16 @@ impl Planner<'_> {
         // Another server in its place is not meant, and one that was not asked since the last task has been told already, perhaps.
         let is_meant = |voter: &&Voter| self.scene.known(voter.ordinal).is_some_and(|known| known.server == voter.server);
         let meant: Vec<Ordinal> = voters.iter().filter(is_meant).map(|voter| voter.ordinal).collect();
+        let errant = self.scene.cluster().errant();
         for ordinal in meant {
             let why = if acknowledges { "it is to acknowledge" } else { "it is not to acknowledge any more" };
-            self.task(ordinal, Task::Follow { source: source.clone(), acknowledges }, why);
+            // One that takes no part is not made to follow for the sake of it.
+            let task = if errant.contains(&ordinal) {
+                Task::StopAcknowledging
+            } else {
+                Task::Follow { source: source.clone(), acknowledges }
+            };
+            self.task(ordinal, task, why);
         }
     }
 
@@ -308,7 +315,7 @@ impl Planner<'_> {
     /// failed is tried again after a while.
     pub(super) fn task(&mut self, ordinal: Ordinal, task: Task, why: &str) {
         let was_asked = self.scene.known(ordinal).is_some() || self.scene.is_refused(ordinal);
-        let Some(place) = self.scene.place(ordinal).filter(|_| was_asked) else { return };
+        let Some(place) = self.scene.place(ordinal).filter(|_| was_asked && !self.scene.is_copying(ordinal)) else { return };
         if let Some(failed) = self.scene.failed(ordinal).filter(|failed| failed.task == task) {
             let (named, times): (&str, _) = ((&task).into(), failed.times);
             let message = format!("{named} on instance {ordinal} failed {times} times and is tried again: {}", failed.why);
