@@ -72,7 +72,7 @@ async fn stopped_clustering_leaves_servers_alone_until_it_is_started() -> Result
             ensure!(mysql.primary().await? == primary, "another instance became the primary");
             check_figures(
                 &mysql,
-                &[("clustering_stopped", "1"), ("reconciliation_stopped", "0"), ("healthy", "NaN"), ("available", "NaN")],
+                &[("clustering_stopped", "1.0"), ("reconciliation_stopped", "0.0"), ("healthy", "NaN"), ("available", "NaN")],
             )
             .await?;
             let others: Vec<u16> = (0..3).filter(|ordinal| *ordinal != primary).collect();
