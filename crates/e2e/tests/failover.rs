@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
 use kube::api::DeleteParams;
 use rustix::process::{Signal, kill_process};
-use windlass_e2e::mysql::Mysql;
+use windlass_e2e::mysql::{Mysql, Stoppable};
 use windlass_e2e::mysql::load::{Writer, changes, check_kept};
 use windlass_e2e::{LONG, Stage, wait_for};
 
@@ -101,6 +102,51 @@ async fn befall(mysql: &Mysql, writer: &Writer, fault: Fault) -> Result<f64> {
 
 fn last_server(writer: &Writer) -> Result<String> {
     writer.rows().last().map(|row| row.server.clone()).context("no row was written yet")
+}
+
+/// A server that stops by itself tells the clients of all commits that wait for acknowledgements that they succeeded.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_is_stopped_tells_nobody_of_what_nobody_acknowledged() -> Result<()> {
+    let stage = Stage::get().await?;
+    stage
+        .with_namespace("stopped", true, async |place| {
+            let mysql = place.mysql(|_| ()).await?;
+            let writer = Writer::start(&mysql).await?;
+            let primary = mysql.primary().await?;
+            mysql.stop(Stoppable::Clustering).await?;
+            for replica in (0..3).filter(|ordinal| *ordinal != primary) {
+                mysql.administer(replica, "STOP REPLICA IO_THREAD").await?;
+            }
+            wait_for("a commit waits for acknowledgements", LONG, async || {
+                let waiting = "SELECT VARIABLE_VALUE FROM performance_schema.global_status \
+                               WHERE VARIABLE_NAME = 'Rpl_semi_sync_source_wait_sessions'";
+                let waiting = mysql.administer(primary, waiting).await?;
+                ensure!(waiting.trim() != "0", "{waiting} wait");
+                Ok(())
+            })
+            .await?;
+            let pods = mysql.place.api::<Pod>();
+            let (told, uid) = (writer.rows().len(), pods.get(&mysql.pod(primary)).await?.uid());
+            let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+            pods.delete(&mysql.pod(primary), &at_once).await?;
+            wait_for("the server runs again, and is closed to writes", LONG, async || {
+                ensure!(pods.get(&mysql.pod(primary)).await?.uid() != uid, "the pod is the former one");
+                let closed = mysql.administer(primary, "SELECT @@super_read_only").await?;
+                ensure!(closed.trim() == "1", "it takes writes");
+                Ok(())
+            })
+            .await?;
+            let more = writer.rows().len() - told;
+            ensure!(more == 0, "{more} rows were told of that no other instance has");
+            mysql.start(Stoppable::Clustering).await?;
+            writer.goes_on().await?;
+            mysql.wait_until_healthy().await?;
+            let rows = writer.stop()?;
+            check_kept(&mysql, &rows).await?;
+            stage.say(&format!("stopped with commits that waited: none was told of, and none of {} rows is lost", rows.len()));
+            Ok(())
+        })
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread")]

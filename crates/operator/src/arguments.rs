@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windlass_core::selector::Selector;
 
-use crate::mysql::{MysqlAgentOptions, MysqlInitOptions, MysqlSaveOptions};
+use crate::mysql::{MysqlAgentOptions, MysqlInitOptions, MysqlRunOptions, MysqlSaveOptions};
 use crate::webhook::WebhookOptions;
 
 /// One operator for replicated database clusters.
@@ -27,6 +27,8 @@ pub(crate) enum Component {
     Crds,
     /// Prepares the data directory of a MySQL instance, in its pod, before mysqld starts.
     MysqlInit(MysqlInitOptions),
+    /// Runs mysqld, as the first process of its container, and lets it stop only when no client is left whom it could tell of a commit.
+    MysqlRun(MysqlRunOptions),
     /// Runs beside mysqld in its pod: prepares it, answers its probes, clones it.
     MysqlAgent(MysqlAgentOptions),
     /// Puts binary logs of a MySQL instance beside its data directory, in its pod, before that is replaced.

@@ -150,7 +150,10 @@ pub fn longest_gap(rows: &[Row], since: Instant) -> f64 {
 pub async fn check_kept(mysql: &Mysql, rows: &[Row]) -> Result<()> {
     let kept = mysql.read_from(mysql.primary().await?, &format!("SELECT id FROM {TABLE}")).await?;
     let kept: BTreeSet<u64> = kept.lines().filter_map(|line| line.parse().ok()).collect();
-    let lost: Vec<u64> = rows.iter().map(|row| row.id).filter(|id| !kept.contains(id)).collect();
+    let lost: Vec<&Row> = rows.iter().filter(|row| !kept.contains(&row.id)).collect();
+    // Who told of it, and whether the one that told of the next row is another one, tells where to look.
+    let next = |lost: &&Row| rows.iter().find(|row| row.id > lost.id).map(|row| row.server.clone());
+    let lost: Vec<_> = lost.iter().map(|row| (row.id, row.told - row.began, &row.server, next(row))).collect();
     ensure!(lost.is_empty(), "{} of {} rows that the client was told of are lost: {lost:?}", lost.len(), rows.len());
     Ok(())
 }
