@@ -8,7 +8,8 @@ use tokio::net::UnixListener;
 use super::*;
 
 /// A server that notes that it was told to stop, and ends then.
-const STOPS: &str = "trap 'echo told > told; exit 3' TERM; trap 'echo logs > logs' HUP; echo up > up; while :; do sleep 0.05; done";
+const STOPS: &str =
+    "trap 'echo told > told; exit 3' TERM; trap 'echo logs > logs' HUP; echo up > up; while :; do sleep 0.05; done";
 
 fn guard(place: &Path, script: &str) -> Guard {
     let script = format!("cd {}; {script}", place.display());

@@ -1,6 +1,7 @@
 //! Failovers of the MySQL example under a client that writes: nothing that it was told of is lost, whatever befalls the primary.
 //!
-//! WINDLASS_FAILOVERS says how many there are, by each fault in turn, and WINDLASS_MINUTES for how long the network is bad.
+//! WINDLASS_FAILOVERS says how many there are, by each fault in turn, WINDLASS_CLUSTERS how many clusters share them at the same time,
+//! and WINDLASS_MINUTES for how long the network is bad.
 
 #![cfg(feature = "lab")]
 
@@ -12,8 +13,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
 use rustix::process::{Signal, kill_process};
-use windlass_e2e::mysql::{Mysql, Stoppable};
 use windlass_e2e::mysql::load::{Writer, changes, check_kept};
+use windlass_e2e::mysql::{Mysql, Stoppable};
 use windlass_e2e::{LONG, Stage, wait_for};
 
 /// What befalls the primary.
@@ -34,34 +35,47 @@ fn number(variable: &str, otherwise: u64) -> Result<u64> {
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_befalls_the_primary_nothing_that_was_told_is_lost() -> Result<()> {
     let stage = Stage::get().await?;
-    let failovers = number("WINDLASS_FAILOVERS", 8)?;
+    let (failovers, clusters) = (number("WINDLASS_FAILOVERS", 8)?, number("WINDLASS_CLUSTERS", 1)?);
+    let of_each = (0..clusters).map(|number| {
+        // What is left over goes to the first ones.
+        let share = failovers / clusters + u64::from(number < failovers % clusters);
+        fail_over(&stage, usize::try_from(share).unwrap_or(usize::MAX))
+    });
+    let (mut took, mut told) = (BTreeMap::<Fault, Vec<f64>>::new(), 0);
+    for (rows, times) in futures::future::try_join_all(of_each).await? {
+        told += rows;
+        for (fault, seconds) in times {
+            took.entry(fault).or_default().push(seconds);
+        }
+    }
+    for (fault, seconds) in &mut took {
+        seconds.sort_by(f64::total_cmp);
+        let at = |part: usize| seconds[(seconds.len() * part / 100).min(seconds.len() - 1)];
+        let (half, nearly_all, times) = (at(50), at(99), seconds.len());
+        stage.say(&format!("{fault:?}: first write after {half:.2} s (p50), {nearly_all:.2} s (p99), {times} times"));
+    }
+    stage.say(&format!("{told} rows told of in {failovers} failovers, none lost"));
+    Ok(())
+}
+
+/// Lets so many failovers happen to one cluster, by each fault in turn. Returns how many rows were told of, and how long each took.
+async fn fail_over(stage: &Stage, failovers: usize) -> Result<(usize, Vec<(Fault, f64)>)> {
+    let mut end = (0, Vec::new());
     stage
         .with_namespace("failover", true, async |place| {
             let mysql = place.mysql(|_| ()).await?;
             let writer = Writer::start(&mysql).await?;
-            let mut took: BTreeMap<Fault, Vec<f64>> = BTreeMap::new();
-            let done = usize::try_from(failovers)?;
-            for fault in FAULTS.into_iter().cycle().take(done) {
-                let seconds = befall(&mysql, &writer, fault).await.with_context(|| format!("{fault:?}"))?;
-                took.entry(fault).or_default().push(seconds);
+            for fault in FAULTS.into_iter().cycle().take(failovers) {
+                end.1.push((fault, befall(&mysql, &writer, fault).await.with_context(|| format!("{fault:?}"))?));
             }
             let rows = writer.stop()?;
             check_kept(&mysql, &rows).await?;
-            ensure!(changes(&rows) <= done, "{} changes of the server in {done} failovers", changes(&rows));
-            for (fault, seconds) in &mut took {
-                seconds.sort_by(f64::total_cmp);
-                let at = |part: usize| seconds[(seconds.len() * part / 100).min(seconds.len() - 1)];
-                stage.say(&format!(
-                    "{fault:?}: first write after {:.2} s (p50), {:.2} s (p99), {} times",
-                    at(50),
-                    at(99),
-                    seconds.len()
-                ));
-            }
-            stage.say(&format!("{} rows told of in {done} failovers, none lost", rows.len()));
+            ensure!(changes(&rows) <= failovers, "{} changes of the server in {failovers} failovers", changes(&rows));
+            end.0 = rows.len();
             Ok(())
         })
-        .await
+        .await?;
+    Ok(end)
 }
 
 /// Lets it happen, waits until another instance takes writes and all is well again, and tells how long the first write took.
