@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
 use rustix::process::{Signal, kill_process};
-use windlass_e2e::mysql::load::{Writer, changes, check_kept};
+use windlass_e2e::mysql::load::{Row, Writer, changes, check_kept};
 use windlass_e2e::mysql::{Mysql, Stoppable};
 use windlass_e2e::{LONG, Stage, wait_for};
 
@@ -81,7 +81,8 @@ async fn fail_over(stage: &Stage, failovers: usize) -> Result<(usize, Vec<(Fault
 /// Lets it happen, waits until another instance takes writes and all is well again, and tells how long the first write took.
 async fn befall(mysql: &Mysql, writer: &Writer, fault: Fault) -> Result<f64> {
     writer.goes_on().await?;
-    let (before, server) = (mysql.primary().await?, last_server(writer)?);
+    let before = mysql.primary().await?;
+    let last = writer.rows().last().cloned().context("no row was written yet")?;
     let pid = mysql.process(before).await?;
     let mut loss = None;
     let began = Instant::now();
@@ -94,10 +95,11 @@ async fn befall(mysql: &Mysql, writer: &Writer, fault: Fault) -> Result<f64> {
         Fault::Stopped => kill_process(pid, Signal::STOP)?,
         Fault::CutOff => loss = Some(mysql.lose_packets(&mysql.address(before).await?, None)?),
     }
-    let first = wait_for("another server takes writes", LONG, async || {
-        let first = writer.rows().into_iter().rfind(|row| row.began > began && row.server == server);
-        let taken = writer.rows().into_iter().find(|row| row.told > began && row.server != server);
-        taken.with_context(|| format!("not yet; the last of the former one: {first:?}"))
+    // A server that ended may be back before anybody could take its place.
+    let counts = |row: &Row| row.told > began && (row.server != last.server || row.connection != last.connection);
+    let first = wait_for("a server takes writes", LONG, async || {
+        let rows = writer.rows();
+        rows.iter().find(|row| counts(row)).cloned().with_context(|| format!("not yet; the last one: {:?}", rows.last()))
     })
     .await;
     // Whatever came of it, it is put right.
@@ -105,17 +107,15 @@ async fn befall(mysql: &Mysql, writer: &Writer, fault: Fault) -> Result<f64> {
         kill_process(pid, Signal::CONT)?;
     }
     drop(loss);
-    let seconds = first?.told.duration_since(began).as_secs_f64();
+    let first = first?;
+    let seconds = first.told.duration_since(began).as_secs_f64();
     let after = mysql.primary().await?;
-    ensure!(after != before, "instance {before} is still the primary");
+    let ended = matches!(fault, Fault::Killed | Fault::Deleted);
+    ensure!(after != before || ended && first.server == last.server, "instance {before} is still the primary");
     mysql.wait_until_healthy().await?;
     let whole = began.elapsed().as_secs_f64();
     mysql.place.stage().say(&format!("{fault:?}: first write after {seconds:.2} s, Healthy after {whole:.1} s"));
     Ok(seconds)
-}
-
-fn last_server(writer: &Writer) -> Result<String> {
-    writer.rows().last().map(|row| row.server.clone()).context("no row was written yet")
 }
 
 /// A server that stops by itself tells the clients of all commits that wait for acknowledgements that they succeeded.

@@ -36,6 +36,8 @@ pub struct Row {
     pub told: Instant,
     /// The UUID of the server that said so.
     pub server: String,
+    /// How many connections the client had before that one.
+    pub connection: u64,
 }
 
 /// The client.
@@ -112,18 +114,19 @@ impl Drop for Writer {
 }
 
 async fn write(options: &OptsBuilder, stop: &AtomicBool, rows: &Mutex<Vec<Row>>) {
-    let mut id = 0;
+    let (mut id, mut number) = (0, 0);
     while !stop.load(Ordering::SeqCst) {
         let Ok(Some((mut connection, server))) = tokio::time::timeout(PATIENCE, connect(options)).await else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
+        number += 1;
         while !stop.load(Ordering::SeqCst) {
             id += 1;
             let began = Instant::now();
             let insert = connection.query_drop(format!("INSERT INTO {TABLE} VALUES ({id})"));
             let Ok(Ok(())) = tokio::time::timeout(PATIENCE, insert).await else { break };
-            lock(rows).push(Row { id, began, told: Instant::now(), server: server.clone() });
+            lock(rows).push(Row { id, began, told: Instant::now(), server: server.clone(), connection: number });
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
