@@ -204,7 +204,7 @@ impl Fixture {
         self.hear(number, News::Silent { how: Silence::Closed, why: "no answer".into() });
     }
 
-    fn watched<T>(&self, look: impl FnOnce(&Observed<'_, MySql>) -> T) -> T {
+    pub(super) fn watched<T>(&self, look: impl FnOnce(&Observed<'_, MySql>) -> T) -> T {
         let memory = Memory::Known(Box::new(self.logbook.clone()));
         let settings = Settings { agent_image: "windlass:1".into(), signs_certificates: self.signs_certificates };
         look(&Observed {

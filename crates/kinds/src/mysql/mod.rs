@@ -31,6 +31,8 @@ mod status;
 mod validate;
 #[cfg(test)]
 mod world;
+#[cfg(test)]
+mod timing;
 
 use std::time::Duration;
 

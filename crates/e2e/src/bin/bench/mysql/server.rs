@@ -22,12 +22,14 @@ const WAITING: u32 = 4096;
 
 /// The running servers; they end when this is dropped.
 pub(super) struct Serving {
+    /// Where they are reached.
+    pub(super) port: u16,
     /// Ends them by being dropped.
     _stop: oneshot::Sender<()>,
 }
 
-/// Listens for the clients of all servers. A port of 0 is any that is free.
-pub(super) fn listen(port: u16) -> Result<TcpListener> {
+/// Listens for the clients of all servers.
+fn listen(port: u16) -> Result<TcpListener> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
     socket.bind_device(Some(b"lo")).context("the loopback device cannot be listened on")?;
@@ -37,11 +39,15 @@ pub(super) fn listen(port: u16) -> Result<TcpListener> {
     Ok(socket.listen(WAITING)?)
 }
 
-/// Serves in a thread of its own.
+/// Serves in a thread of its own. A port of 0 is any that is free.
 pub(super) fn start(fleet: Fleet, port: u16) -> Result<Serving> {
     let (stop, stopped) = oneshot::channel();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let listener = runtime.block_on(async { listen(port) })?;
+    let listener = {
+        let _in_its_runtime = runtime.enter();
+        listen(port)?
+    };
+    let port = listener.local_addr()?.port();
     let work = move || {
         runtime.block_on(async move {
             tokio::select! {
@@ -51,11 +57,11 @@ pub(super) fn start(fleet: Fleet, port: u16) -> Result<Serving> {
         });
     };
     std::thread::Builder::new().name("servers".to_owned()).spawn(work).context("no thread for the servers")?;
-    Ok(Serving { _stop: stop })
+    Ok(Serving { port, _stop: stop })
 }
 
 /// Takes connections, and lets clients write.
-pub(super) async fn serve(listener: TcpListener, fleet: Fleet) {
+async fn serve(listener: TcpListener, fleet: Fleet) {
     let clients = async {
         let mut tick = tokio::time::interval(WRITE);
         loop {

@@ -17,19 +17,17 @@ const SET: &str = "moco-a";
 struct World {
     fleet: Fleet,
     servers: Servers,
-    port: u16,
+    serving: server::Serving,
 }
 
 impl World {
     fn start() -> Self {
         let fleet = Fleet::new(3);
-        let listener = server::listen(0).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        tokio::spawn(server::serve(listener, fleet.clone()));
+        let serving = server::start(fleet.clone(), 0).unwrap();
         for number in 0..3 {
             fleet.start("bench", &place(number).pod, address(number));
         }
-        Self { fleet, servers: client::servers(port), port }
+        Self { fleet, servers: client::servers(serving.port), serving }
     }
 
     async fn see(&self, number: u16) -> Known {
@@ -182,7 +180,7 @@ async fn a_statement_that_nobody_knows_is_refused_and_told_of() {
 #[tokio::test]
 async fn whoever_leads_next_ends_the_sessions_of_those_before() {
     let world = World::with_primary().await;
-    let next = client::servers(world.port);
+    let next = client::servers(world.serving.port);
     let watched = place(0);
     let takes_over = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
