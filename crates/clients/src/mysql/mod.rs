@@ -239,6 +239,7 @@ fn limit(task: &Task) -> Duration {
         | Task::AwaitAcknowledgements { .. }
         | Task::Follow { .. }
         | Task::StopReceiving
+        | Task::StopAcknowledging
         | Task::Depose
         | Task::Save { .. }
         | Task::Replace { .. }
