@@ -31,8 +31,6 @@ mod status;
 mod validate;
 #[cfg(test)]
 mod world;
-#[cfg(test)]
-mod timing;
 
 use std::time::Duration;
 
