@@ -206,7 +206,7 @@ impl Fixture {
         self.hear(number, News::Silent { how: Silence::Closed, why: "no answer".into() });
     }
 
-    pub(super) fn watched<T>(&self, look: impl FnOnce(&Observed<'_, MySql>) -> T) -> T {
+    fn watched<T>(&self, look: impl FnOnce(&Observed<'_, MySql>) -> T) -> T {
         let memory = Memory::Known(Box::new(self.logbook.clone()));
         let settings = Settings { agent_image: "windlass:1".into(), signs_certificates: self.signs_certificates };
         look(&Observed {

@@ -1,7 +1,6 @@
 //! The kinds of clusters that are measured, and what the bench has to know of each.
 
 use clap::ValueEnum;
-use kube::Resource as _;
 use kube::core::{ApiResource, DynamicObject};
 use serde::Serialize;
 use serde_json::Value;
@@ -91,11 +90,7 @@ impl Kind {
 
     /// The name of the resource in requests for its status.
     pub(crate) fn status(self) -> String {
-        let plural = match self {
-            Self::Rss => ReplicatedStatefulSet::plural(&()),
-            Self::Mysql => MySQLCluster::plural(&()),
-        };
-        format!("{plural}/status")
+        format!("{}/status", self.api().plural)
     }
 }
 

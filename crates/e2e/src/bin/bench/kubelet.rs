@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+use crate::cluster::IMAGE;
 use crate::mysql::{self, Fleet};
 use crate::stage::{FAKE, NODE_LEASES, RUN, Stage, from_json};
 
@@ -259,7 +260,7 @@ impl Pods {
         let container = |name: &&str| {
             let mut container = json!({
                 "name": name,
-                "image": "localhost/bench:none",
+                "image": IMAGE,
                 "imageID": "",
                 "ready": ready,
                 "started": true,

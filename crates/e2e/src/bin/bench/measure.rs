@@ -188,24 +188,14 @@ async fn fail_over(bench: Bench<'_>, namespace: &str, fleet: &mut Converging) ->
     let mut scene =
         failover::Scene { fleet: servers, kubelet: bench.kubelet, watches: &mut fleet.watches, namespace, clusters };
     // From different ends of the fleet, as far as it goes: who has just lost one is not the next to lose another.
-    let alone = |turn: usize| {
-        let number = numbers.start + turn * clusters.div_ceil(LOST_ALONE) % clusters;
-        number..number + 1
-    };
-    let alone: Vec<Range<usize>> = (0..LOST_ALONE).map(alone).collect();
-    let first = |count: usize| vec![numbers.start..numbers.start + count.min(clusters)];
+    let alone = |turn: usize| numbers.start + turn * clusters.div_ceil(LOST_ALONE) % clusters;
+    let alone: Vec<usize> = (0..LOST_ALONE).map(alone).collect();
+    let many: Vec<usize> = numbers.take(bench.arguments.failovers).collect();
+    let hang = &many[..many.len().min(HANG)];
     let mut measured = Vec::new();
-    for (how, rounds) in [
-        (How::Killed, alone),
-        (How::Killed, first(bench.arguments.failovers)),
-        (How::Hangs, first(HANG.min(bench.arguments.failovers))),
-    ] {
-        say(format!(
-            "{clusters} clusters: {how:?}, {} rounds of {}",
-            rounds.len(),
-            rounds.first().map_or(0, ExactSizeIterator::len)
-        ));
-        measured.push(failover::measure(&mut scene, how, &rounds).await?);
+    for (how, lose, at_once) in [(How::Killed, &*alone, 1), (How::Killed, &*many, many.len()), (How::Hangs, hang, hang.len())] {
+        say(format!("{clusters} clusters: {how:?}, {} of them, {at_once} at once", lose.len()));
+        measured.push(failover::measure(&mut scene, how, lose, at_once).await?);
     }
     Ok(measured)
 }

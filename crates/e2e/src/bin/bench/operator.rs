@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-use crate::mysql::resource::IMAGE;
+use crate::cluster::IMAGE;
 use crate::stage::Stage;
 
 /// How long it may take until it is ready.

@@ -5,6 +5,17 @@ use std::time::{Duration, Instant};
 use super::cluster::{Cluster, FIRST_SERVER_ID};
 use super::wire::{Answer, Rows};
 
+/// The server's codes.
+pub(super) mod code {
+    pub(in crate::mysql) const UNKNOWN_COMMAND: u16 = 1047;
+    pub(in crate::mysql) const SHUTS_DOWN: u16 = 1053;
+    pub(in crate::mysql) const UNREADABLE: u16 = 1064;
+    pub(in crate::mysql) const EMPTY: u16 = 1065;
+    pub(in crate::mysql) const NO_SUCH_THREAD: u16 = 1094;
+    pub(in crate::mysql) const UNKNOWN_VARIABLE: u16 = 1193;
+    pub(in crate::mysql) const NOT_A_REPLICA: u16 = 1200;
+}
+
 /// How often a source gives a sign of life.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
@@ -98,7 +109,9 @@ pub(super) fn variables(cluster: &Cluster, at: usize, wanted: &[(String, String)
             "gtid_purged" => known.purged.to_string(),
             "read_only" => number(known.read_only),
             "super_read_only" => number(known.super_read_only),
-            other => return Answer::Refused { code: 1193, why: format!("Unknown system variable '{other}'") },
+            other => {
+                return Answer::Refused { code: code::UNKNOWN_VARIABLE, why: format!("Unknown system variable '{other}'") };
+            }
         }));
     }
     let columns: Vec<&str> = wanted.iter().map(|(_, alias)| alias.as_str()).collect();
@@ -181,5 +194,5 @@ fn switch(on: bool) -> String {
 
 /// The session of a server that ended is about to be closed.
 fn gone() -> Answer {
-    Answer::Refused { code: 1053, why: "Server shutdown in progress".to_owned() }
+    Answer::Refused { code: code::SHUTS_DOWN, why: "Server shutdown in progress".to_owned() }
 }

@@ -9,23 +9,16 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use windlass_core::ordinals::Ordinal;
 use windlass_kinds::mysql::deeds::Task;
+use windlass_kinds::mysql::facts::End;
 use windlass_kinds::mysql::gtid::GtidSet;
-use windlass_kinds::mysql::simulation::Servers;
+use windlass_kinds::mysql::simulation::{Server, Servers};
 
-use super::answers;
+use super::answers::{self, code};
 use super::statement::{Statement, Threads};
 use super::wire::Answer;
 
 /// `server_id` of the first server; the resource asks for it.
 pub(crate) const FIRST_SERVER_ID: u32 = 1000;
-
-/// The server's codes.
-pub(super) mod code {
-    pub(in super::super) const NO_SUCH_THREAD: u16 = 1094;
-    pub(in super::super) const NOT_A_REPLICA: u16 = 1200;
-    pub(in super::super) const UNKNOWN_VARIABLE: u16 = 1193;
-    pub(in super::super) const UNREADABLE: u16 = 1064;
-}
 
 /// What a server does when it was asked something.
 pub(super) enum Reaction {
@@ -169,7 +162,7 @@ impl Cluster {
     /// Whether all run, one takes writes, and all others receive from it.
     pub(super) fn is_whole(&self) -> bool {
         let Some(primary) = self.writer() else { return false };
-        let follows = |(number, it): (usize, &windlass_kinds::mysql::simulation::Server)| {
+        let follows = |(number, it): (usize, &Server)| {
             number == primary || (it.up && it.source == Some(primary) && it.connects && it.applies && it.read_only)
         };
         self.servers.all.iter().enumerate().all(follows)
@@ -222,12 +215,7 @@ impl Cluster {
             Statement::Kill(id) => self.end_session(at, *id),
             Statement::Stop(threads) => self.turn(at, *threads, false),
             Statement::Start(threads) => self.turn(at, *threads, true),
-            Statement::ForgetSource => {
-                let server = &mut self.servers.all[at];
-                (server.source, server.received, server.unsynced) = (None, GtidSet::new(), GtidSet::new());
-                self.members[at].source = None;
-                Answer::Done
-            }
+            Statement::ForgetSource => self.forget_source(at),
             Statement::NameSource { host, port, user, by_position } => {
                 let by_position = *by_position || self.members[at].source.as_ref().is_some_and(|it| it.by_position);
                 self.name_source(at, Source { host: host.clone(), port: *port, user: user.clone(), by_position })
@@ -288,7 +276,6 @@ impl Cluster {
 
     /// What a simulated server does by one word.
     fn task(&mut self, at: usize, task: &Task) -> Answer {
-        use windlass_kinds::mysql::facts::End;
         let ordinal = Ordinal::new(u16::try_from(at).unwrap_or(u16::MAX));
         match self.servers.carry_out(ordinal, task, |_| None) {
             End::Done => Answer::Done,
@@ -325,6 +312,17 @@ impl Cluster {
         }
         self.servers.all[at].source = Some(from);
         self.members[at].source = Some(source);
+        Answer::Done
+    }
+
+    fn forget_source(&mut self, at: usize) -> Answer {
+        let server = &mut self.servers.all[at];
+        let lost = server.received.without(&server.executed);
+        if !lost.is_empty() {
+            self.servers.complaints.push(format!("server {at} received {lost}, and throws it away"));
+        }
+        (server.source, server.received, server.unsynced) = (None, GtidSet::new(), GtidSet::new());
+        self.members[at].source = None;
         Answer::Done
     }
 

@@ -66,12 +66,12 @@ pub(crate) struct Scene<'a> {
     pub(crate) clusters: usize,
 }
 
-/// Lets clusters lose their primaries: in rounds, so many at once in each.
-pub(crate) async fn measure(scene: &mut Scene<'_>, how: How, rounds: &[std::ops::Range<usize>]) -> Result<Failover> {
+/// Lets the clusters of these numbers lose their primaries: so many at once, round after round.
+pub(crate) async fn measure(scene: &mut Scene<'_>, how: How, numbers: &[usize], at_once: usize) -> Result<Failover> {
     let idle = Idle::start();
     let (mut decided, mut opened, mut lost, mut healthy) = (Vec::new(), Vec::new(), 0, Duration::ZERO);
-    for round in rounds {
-        let names: Vec<String> = round.clone().map(|number| resource::set(&cluster::name(number))).collect();
+    for round in numbers.chunks(at_once) {
+        let names: Vec<String> = round.iter().map(|number| resource::set(&cluster::name(*number))).collect();
         let losses = scene.lose(how, &names).await?;
         let milliseconds = |time: Duration| time.as_secs_f64() * 1000.0;
         decided.extend(losses.iter().filter_map(Loss::until_stopped).map(milliseconds));
@@ -81,7 +81,7 @@ pub(crate) async fn measure(scene: &mut Scene<'_>, how: How, rounds: &[std::ops:
     }
     Ok(Failover {
         how,
-        at_once: rounds.iter().map(ExactSizeIterator::len).max().unwrap_or(0),
+        at_once,
         samples: opened.len(),
         decided_p50: percentile(&mut decided, 50),
         p50: percentile(&mut opened, 50),

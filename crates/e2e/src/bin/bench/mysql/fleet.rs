@@ -47,9 +47,12 @@ pub(crate) struct Fleet {
     inner: Arc<Inner>,
 }
 
+/// By namespace and name of the set.
+type Clusters = HashMap<(String, String), Arc<Mutex<Cluster>>>;
+
 struct Inner {
     size: u16,
-    clusters: Mutex<HashMap<(String, String), Arc<Mutex<Cluster>>>>,
+    clusters: Mutex<Clusters>,
     berths: Mutex<HashMap<Ipv4Addr, Berth>>,
     open: AtomicUsize,
     log_ins: AtomicU64,

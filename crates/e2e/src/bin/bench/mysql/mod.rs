@@ -58,7 +58,7 @@ impl Fakes {
     pub(crate) fn start(members: u16) -> Result<Self> {
         let fleet = Fleet::new(members);
         // Whoever has the port has the addresses as well.
-        let serving = server::start(fleet.clone(), PORT)?;
+        let serving = server::start(fleet.clone(), server::bind(PORT)?)?;
         Ok(Self { fleet, _serving: serving, _way: Way::open()? })
     }
 }

@@ -3,12 +3,11 @@
 use serde_json::{Value, json};
 
 use super::cluster::FIRST_SERVER_ID;
+use crate::cluster::IMAGE;
 use crate::stage::RUN;
 
 /// The containers of the pods that run; the server's comes first.
 pub(crate) const CONTAINERS: &[&str] = &["mysqld", "agent"];
-/// The image of all containers, which nobody ever starts.
-pub(crate) const IMAGE: &str = "localhost/bench:none";
 /// A Service with this label is left alone by kube-proxy, which would write rules for thousands of them that nobody uses.
 const PROXY: &str = "service.kubernetes.io/service-proxy-name";
 

@@ -10,8 +10,8 @@ use anyhow::{Context as _, Result};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{oneshot, watch};
 
+use super::answers::code;
 use super::cluster::Reaction;
-use super::cluster::code::{UNKNOWN_VARIABLE, UNREADABLE};
 use super::fleet::{Berth, Fleet};
 use super::statement::{Statement, cut};
 use super::wire::{Answer, Command, Wire};
@@ -22,32 +22,29 @@ const WAITING: u32 = 4096;
 
 /// The running servers; they end when this is dropped.
 pub(super) struct Serving {
-    /// Where they are reached.
-    pub(super) port: u16,
     /// Ends them by being dropped.
     _stop: oneshot::Sender<()>,
 }
 
-/// Listens for the clients of all servers.
-fn listen(port: u16) -> Result<TcpListener> {
+/// Takes the port of all servers; 0 is any that is free.
+pub(super) fn bind(port: u16) -> Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
     socket.bind_device(Some(b"lo")).context("the loopback device cannot be listened on")?;
     socket.bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))).with_context(|| {
         format!("port {port} of this machine is in use: by another bench, or by a MySQL server that must be stopped for this")
     })?;
-    Ok(socket.listen(WAITING)?)
+    Ok(socket)
 }
 
-/// Serves in a thread of its own. A port of 0 is any that is free.
-pub(super) fn start(fleet: Fleet, port: u16) -> Result<Serving> {
+/// Serves in a thread of its own.
+pub(super) fn start(fleet: Fleet, socket: TcpSocket) -> Result<Serving> {
     let (stop, stopped) = oneshot::channel();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let listener = {
         let _in_its_runtime = runtime.enter();
-        listen(port)?
+        socket.listen(WAITING)?
     };
-    let port = listener.local_addr()?.port();
     let work = move || {
         runtime.block_on(async move {
             tokio::select! {
@@ -57,7 +54,7 @@ pub(super) fn start(fleet: Fleet, port: u16) -> Result<Serving> {
         });
     };
     std::thread::Builder::new().name("servers".to_owned()).spawn(work).context("no thread for the servers")?;
-    Ok(Serving { port, _stop: stop })
+    Ok(Serving { _stop: stop })
 }
 
 /// Takes connections, and lets clients write.
@@ -90,10 +87,7 @@ async fn serve(listener: TcpListener, fleet: Fleet) {
 
 /// Hands a connection to its server. Where none runs it is reset: a client of a real one would have been refused.
 fn receive(fleet: &Fleet, stream: TcpStream, id: u32) {
-    let address = match stream.local_addr().map(|it| it.ip()) {
-        Ok(IpAddr::V4(address)) => address,
-        _ => return,
-    };
+    let Ok(IpAddr::V4(address)) = stream.local_addr().map(|it| it.ip()) else { return };
     let Some(berth) = fleet.at(address) else {
         let _reset = stream.set_zero_linger();
         return;
@@ -145,7 +139,7 @@ async fn converse(
             Command::Ping => vec![Answer::Done],
             Command::Other(number) => {
                 fleet.note_unknown(&format!("command {number}"));
-                vec![Answer::Refused { code: 1047, why: "Unknown command".to_owned() }]
+                vec![Answer::Refused { code: code::UNKNOWN_COMMAND, why: "Unknown command".to_owned() }]
             }
         };
         speak(&mut mute).await;
@@ -166,7 +160,7 @@ async fn answer(fleet: &Fleet, berth: &Berth, id: u32, text: &str) -> Vec<Answer
         let Some(statement) = Statement::read(text) else {
             fleet.note_unknown(text);
             let why = "the bench's servers do not know this statement".to_owned();
-            answers.push(Answer::Refused { code: UNREADABLE, why });
+            answers.push(Answer::Refused { code: code::UNREADABLE, why });
             break;
         };
         let reaction = berth.cluster().execute(berth.at, id, &statement);
@@ -182,7 +176,7 @@ async fn answer(fleet: &Fleet, berth: &Berth, id: u32, text: &str) -> Vec<Answer
             _ => None,
         };
         answers.push(answer);
-        if matches!(refused, Some(UNREADABLE | UNKNOWN_VARIABLE)) {
+        if matches!(refused, Some(code::UNREADABLE | code::UNKNOWN_VARIABLE)) {
             fleet.note_unknown(text);
         }
         if refused.is_some() {
@@ -190,7 +184,7 @@ async fn answer(fleet: &Fleet, berth: &Berth, id: u32, text: &str) -> Vec<Answer
         }
     }
     if answers.is_empty() {
-        answers.push(Answer::Refused { code: 1065, why: "Query was empty".to_owned() });
+        answers.push(Answer::Refused { code: code::EMPTY, why: "Query was empty".to_owned() });
     }
     answers
 }

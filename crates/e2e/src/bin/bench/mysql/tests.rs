@@ -8,7 +8,10 @@ use windlass_kinds::mysql::deeds::{Deed, Place, Source, Task};
 use windlass_kinds::mysql::facts::{End, News, Silence};
 use windlass_kinds::mysql::instance::Known;
 
+use super::cluster::{Cluster, Reaction};
 use super::fleet::Fleet;
+use super::statement::Statement;
+use super::wire::Answer;
 use super::{client, server};
 
 const SET: &str = "moco-a";
@@ -17,17 +20,20 @@ const SET: &str = "moco-a";
 struct World {
     fleet: Fleet,
     servers: Servers,
-    serving: server::Serving,
+    port: u16,
+    _serving: server::Serving,
 }
 
 impl World {
     fn start() -> Self {
         let fleet = Fleet::new(3);
-        let serving = server::start(fleet.clone(), 0).unwrap();
+        let socket = server::bind(0).unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let serving = server::start(fleet.clone(), socket).unwrap();
         for number in 0..3 {
             fleet.start("bench", &place(number).pod, address(number));
         }
-        Self { fleet, servers: client::servers(serving.port), serving }
+        Self { fleet, servers: client::servers(port), port, _serving: serving }
     }
 
     async fn see(&self, number: u16) -> Known {
@@ -102,6 +108,35 @@ async fn the_operators_own_statements_make_a_cluster() {
     assert!(matches!(world.end(0, follow(1)).await, End::Failed { why } if why.contains("open to writes")));
     assert!(world.fleet.is_whole("bench", SET));
     world.nothing_to_complain_of();
+}
+
+#[tokio::test]
+async fn a_primary_hands_over_and_who_is_told_so_acknowledges_nothing() {
+    let world = World::with_primary().await;
+    world.done(0, Task::CloseToWrites { patience: Duration::from_secs(1) }).await;
+    assert!(world.see(0).await.super_read_only);
+    for number in 1..3 {
+        world.done(number, Task::StopReceiving).await;
+    }
+    world.done(2, Task::StopAcknowledging).await;
+    let replica = world.see(2).await;
+    assert!(!replica.acknowledges && !replica.replication.unwrap().connects);
+    world.done(1, Task::AwaitAcknowledgements { count: 1 }).await;
+    world.done(1, Task::OpenToWrites).await;
+    assert!(world.see(1).await.replication.is_none());
+    for number in [0, 2] {
+        world.done(number, follow(1)).await;
+    }
+    assert!(world.fleet.is_whole("bench", SET));
+    world.nothing_to_complain_of();
+}
+
+#[test]
+fn who_forgets_its_source_with_what_it_did_not_apply_is_complained_of() {
+    let mut cluster = Cluster::new("bench", SET, 3);
+    cluster.servers.all[1].received = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5".parse().unwrap();
+    assert!(matches!(cluster.execute(1, 1, &Statement::ForgetSource), Reaction::Now(Answer::Done)));
+    assert_eq!(cluster.servers.complaints.len(), 1);
 }
 
 #[tokio::test]
@@ -180,7 +215,7 @@ async fn a_statement_that_nobody_knows_is_refused_and_told_of() {
 #[tokio::test]
 async fn whoever_leads_next_ends_the_sessions_of_those_before() {
     let world = World::with_primary().await;
-    let next = client::servers(world.serving.port);
+    let next = client::servers(world.port);
     let watched = place(0);
     let takes_over = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
