@@ -16,7 +16,7 @@ use windlass_kinds::mysql::{self, MySql};
 use windlass_kinds::replicated::Replicated;
 
 use crate::arguments::ControllerOptions;
-use crate::telemetry;
+use crate::{descriptors, telemetry};
 
 /// The version of this program.
 const VERSION: &str =
@@ -67,6 +67,7 @@ async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
         version: VERSION.to_owned(),
         holder: if name == process { name } else { format!("{name}/{process}") },
     };
+    let descriptors = descriptors::raise_limit();
     let mysql = mysql::Settings { agent_image: options.agent_image, signs_certificates: true };
     let authority = Arc::new(Authority::new(fenced.clone(), &options.release_namespace, &options.release, Clock::Wall));
     let settings = Settings {
@@ -79,7 +80,8 @@ async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
     };
     tracing::info!(
         version = settings.identity.version, release = settings.identity.release, holder = settings.identity.holder,
-        selector = %settings.selector, namespace = ?settings.namespace, "windlass controller starts"
+        selector = %settings.selector, namespace = ?settings.namespace, ?descriptors,
+        "windlass controller starts"
     );
     while !stop.is_cancelled() {
         tokio::select! {
