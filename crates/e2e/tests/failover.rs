@@ -109,9 +109,16 @@ async fn befall(mysql: &Mysql, writer: &Writer, fault: Fault) -> Result<f64> {
     drop(loss);
     let first = first?;
     let seconds = first.told.duration_since(began).as_secs_f64();
-    let after = mysql.primary().await?;
-    let ended = matches!(fault, Fault::Killed | Fault::Deleted);
-    ensure!(after != before || ended && first.server == last.server, "instance {before} is still the primary");
+    if first.server == last.server {
+        ensure!(matches!(fault, Fault::Killed | Fault::Deleted), "instance {before} still takes writes");
+    } else {
+        // The first write may be faster than the word of who takes it.
+        wait_for("another primary is told", LONG, async || {
+            ensure!(mysql.primary().await? != before, "instance {before} is still told to be the primary");
+            Ok(())
+        })
+        .await?;
+    }
     mysql.wait_until_healthy().await?;
     let whole = began.elapsed().as_secs_f64();
     mysql.place.stage().say(&format!("{fault:?}: first write after {seconds:.2} s, Healthy after {whole:.1} s"));
