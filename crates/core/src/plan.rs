@@ -14,15 +14,23 @@ pub struct Plan<A> {
     pub steps: Vec<Step<A>>,
     /// Why there is nothing to do although the goal is not reached: what is awaited, from whom.
     pub waiting: Vec<Waiting>,
+    /// Whether all objects are as they should be. That holds until the custom resource, a child, the logbook or the user's `ConfigMap`
+    /// changes; only what depends on the time is looked at again after a while.
+    pub settled: bool,
 }
 
 impl<A> Default for Plan<A> {
     fn default() -> Self {
-        Self { steps: Vec::new(), waiting: Vec::new() }
+        Self { steps: Vec::new(), waiting: Vec::new(), settled: false }
     }
 }
 
 impl<A> Plan<A> {
+    /// How many steps and waits there are so far: a part that adds none has nothing to do.
+    pub fn len(&self) -> usize {
+        self.steps.len() + self.waiting.len()
+    }
+
     /// Whether there is nothing to do and nothing to wait for.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.waiting.is_empty()

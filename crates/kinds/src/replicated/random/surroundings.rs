@@ -185,6 +185,7 @@ impl Surroundings {
             memory,
             answered: &NOTHING_ANSWERED,
             running: &self.running,
+            settled: false,
             now: self.now,
         }
     }
