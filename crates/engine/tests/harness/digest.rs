@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use windlass_core::labels::DESIRED_HASH;
 use windlass_core::secrets::FINGERPRINT;
 use windlass_testkit::FakeApiServer;
 
@@ -70,7 +71,8 @@ fn logbook_of(object: &Value) -> Value {
 }
 
 /// What was done that cannot be undone, each once. A controller that was shown the past may have withdrawn what another one
-/// announced, or done it, undone it and done it again: that is on record, and is no other end.
+/// announced, or done it, undone it and done it again: that is on record, and is no other end. Nor is another order of acts that
+/// do not wait for each other; of those that do, the judge watches the order.
 fn acts_of(acts: &Value) -> Value {
     let mut done: Vec<Value> = Vec::new();
     for act in acts.as_array().into_iter().flatten().filter(|act| act["outcome"] == "Done") {
@@ -79,6 +81,7 @@ fn acts_of(acts: &Value) -> Value {
             done.push(act);
         }
     }
+    done.sort_by_key(Value::to_string);
     done.into()
 }
 
@@ -103,15 +106,17 @@ fn desired(plural: &str, object: &Value) -> Value {
     })
 }
 
-/// Nobody knows the values of Secrets beforehand. That two are the same is known.
+/// Nobody knows the values of Secrets beforehand, nor what is hashed of them. That two are the same is known.
 fn number(secret: &mut Value, values: &mut BTreeMap<String, usize>) {
     let mut replace = |value: &mut Value| {
         let next = values.len();
         let number = *values.entry(value.to_string()).or_insert(next);
         *value = format!("(value {number})").into();
     };
-    if let Some(fingerprint) = secret["annotations"].get_mut(FINGERPRINT) {
-        replace(fingerprint);
+    for note in [FINGERPRINT, DESIRED_HASH] {
+        if let Some(hash) = secret["annotations"].get_mut(note) {
+            replace(hash);
+        }
     }
     secret["data"].as_object_mut().into_iter().flat_map(Map::values_mut).for_each(replace);
 }

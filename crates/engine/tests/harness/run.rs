@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use windlass_core::kind::Kind;
 
@@ -166,15 +167,51 @@ pub fn run<W: World>(choice: &Choice) -> Outcome {
         .flat_map(|(scenario, _, case)| std::iter::repeat_n((scenario, case), times))
         .collect();
     let one = chosen.len() == 1;
+    let progress = Mutex::new(Progress::new::<W>(chosen.len()));
     let results = in_parallel(&chosen, |(scenario, case)| {
         let played = scenario.run(case);
         if one {
             println!("{}", played.trace.join("\n"));
         }
+        progress.lock().unwrap().count(&case.name, &played);
         if played.breaches.is_empty() { Played { trace: Vec::new(), ..played } } else { played }
     });
     outcome.tell(&ready, &chosen, &results);
     outcome
+}
+
+/// Tells how far a campaign is: it may take hours.
+struct Progress {
+    kind: &'static str,
+    all: usize,
+    done: usize,
+    failed: usize,
+    began: Instant,
+    told: Instant,
+}
+
+impl Progress {
+    /// So long between two lines.
+    const PERIOD: Duration = Duration::from_secs(30);
+
+    fn new<W: World>(all: usize) -> Self {
+        let now = Instant::now();
+        Self { kind: <W::Kind as Kind>::NAME, all, done: 0, failed: 0, began: now, told: now }
+    }
+
+    /// A case that fails is named at once, so that its cause can be looked for while the others are played.
+    fn count(&mut self, case: &str, played: &Played) {
+        self.done += 1;
+        if let Some(breach) = played.breaches.first() {
+            self.failed += 1;
+            eprintln!("{case}: {:?}: {}", breach.law, breach.how);
+        }
+        if self.told.elapsed() >= Self::PERIOD {
+            self.told = Instant::now();
+            let Self { kind, all, done, failed, .. } = self;
+            eprintln!("{kind}: {done} of {all} runs, {failed} failed, {} s", self.began.elapsed().as_secs());
+        }
+    }
 }
 
 /// Does the work on all cores, each piece on one.
