@@ -5,3 +5,4 @@
 
 pub mod mysql;
 pub mod replicated;
+pub mod tidb;

@@ -1,0 +1,6 @@
+//! `TidbCluster`: PD, `TiKV`, `TiDB` and what belongs to them.
+
+pub mod answers;
+pub mod component;
+pub mod deeds;
+pub mod facts;
