@@ -8,7 +8,7 @@ use std::num::NonZeroU16;
 use windlass_core::conditions::Reason;
 use windlass_core::kind::Observed;
 use windlass_core::memory::ways_out;
-use windlass_core::ordinals::{Layout, Ordinal};
+use windlass_core::ordinals::{Layout, Ordinal, Ordinals};
 use windlass_core::plan::{Plan, Waiting};
 use windlass_core::scale::{self, Drain, Guard, Limits, Scale, View};
 use windlass_core::step::{Act, ObjectKind, ObjectRef, Step};
@@ -191,6 +191,7 @@ impl Planner<'_, '_> {
             scale_in_parallelism: NonZeroU16::new(at_once).unwrap_or(NonZeroU16::MIN),
             scale_out_parallelism: NonZeroU16::MAX,
             guard: Guard::Open,
+            unguarded: Ordinals::new(),
         }
     }
 
