@@ -30,7 +30,6 @@ pub(super) mod reason {
     use windlass_core::conditions::Reason;
 
     pub(in super::super) const INVALID_SPEC: Reason = windlass_core::reason!("InvalidSpec");
-    pub(in super::super) const FOREIGN_OBJECT: Reason = windlass_core::reason!("ForeignObject");
     pub(in super::super) const LOGBOOK_LOST: Reason = windlass_core::reason!("LogbookLost");
     pub(in super::super) const LOGBOOK_CONTRADICTED: Reason = windlass_core::reason!("LogbookContradicted");
     pub(in super::super) const BELOW_RESTORE: Reason = windlass_core::reason!("ReplicasBelowRestore");
