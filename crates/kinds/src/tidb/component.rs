@@ -1,23 +1,6 @@
-//! The components of a TiDB cluster, and where each tells about itself.
+//! Where each component of a TiDB cluster tells about itself, and which of them PD knows as stores.
 
-/// A component.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
-pub enum Component {
-    /// The placement driver: metadata, time, and who holds what.
-    Pd,
-    /// The rows.
-    Tikv,
-    /// Speaks SQL.
-    Tidb,
-    /// The columns.
-    Tiflash,
-    /// Tells others of changes.
-    Ticdc,
-    /// Stands before TiDB and moves connections.
-    Tiproxy,
-    /// Writes binlogs.
-    Pump,
-}
+pub use windlass_api::tidb::Component;
 
 /// The port on which a server of a component answers HTTP requests about itself.
 pub fn status_port(component: Component) -> u16 {
@@ -30,4 +13,9 @@ pub fn status_port(component: Component) -> u16 {
         Component::Ticdc => 8301,
         Component::Tiproxy => 3080,
     }
+}
+
+/// Whether the members of a component are stores of PD.
+pub(super) fn has_stores(component: Component) -> bool {
+    matches!(component, Component::Tikv | Component::Tiflash)
 }

@@ -262,6 +262,11 @@ impl Facts {
         self.touched.get(about).is_none_or(|touched| asked > *touched)
     }
 
+    /// Whether any task ended after an answer was asked for.
+    pub fn touched_since(&self, asked: Timestamp) -> bool {
+        self.touched.values().any(|touched| asked <= *touched)
+    }
+
     /// The task about a member that failed last.
     pub fn failed(&self, about: &str) -> Option<&Failed> {
         self.failures.get(about)

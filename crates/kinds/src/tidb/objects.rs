@@ -1,0 +1,131 @@
+//! The objects of every component, as they should be: which of them are made now, how large a new set is, and where its partition
+//! stands. What is in them is decided in `build`.
+
+use windlass_api::tidb::{Component, keys};
+use windlass_core::likeness::contains;
+use windlass_core::ordinals::Ordinal;
+use windlass_core::reason;
+use windlass_core::step::{Manifest, ObjectKind};
+use windlass_core::views::StatefulSetView;
+
+use super::build::{Claims, Inputs, Objects};
+use super::deeds::{Deed, Task};
+use super::order;
+use super::plan::{Builder, Planner};
+use super::scene::Scene;
+use super::status::is_member_well;
+use super::suspend;
+use super::validate::Validated;
+
+/// What a component waits for before its first pod is made, if for anything.
+fn is_awaited(scene: &Scene<'_>, component: Component) -> Option<String> {
+    let spec = &scene.observed.resource.spec;
+    let annotations = scene.observed.resource.metadata.annotations.as_ref();
+    let volumes_ready = annotations.is_some_and(|all| all.contains_key(keys::TIKV_VOLUMES_READY));
+    if spec.recovery_mode && component == Component::Tikv && !volumes_ready {
+        return Some(format!(
+            "the annotation {} says that its volumes are there, as recoveryMode is on",
+            keys::TIKV_VOLUMES_READY
+        ));
+    }
+    if spec.recovery_mode && component == Component::Tidb {
+        return Some("recoveryMode is off".to_owned());
+    }
+    let serves = |other: Component| {
+        let group = scene.group(other);
+        match other {
+            Component::Pd => scene.pd_serves(),
+            _ => group.wanted() == 0 || group.pods.keys().any(|ordinal| is_member_well(scene, group, *ordinal)),
+        }
+    };
+    let asked_for = |other: &Component| scene.group(*other).wish.is_some();
+    let missing = order::made_after(component).iter().copied().filter(asked_for).find(|other| !serves(*other))?;
+    Some(format!("{} serves", missing.title()))
+}
+
+/// How large a set is that is made: as the spec asks for, and with every member that is still on record.
+fn size_at_birth(scene: &Scene<'_>, component: Component) -> u16 {
+    let set = scene.names.set(component);
+    let members = scene.entries.members.iter().filter(|(_, entry)| !entry.left);
+    let recorded =
+        members.filter_map(|(pod, _)| Ordinal::of_pod(&set, pod)).map(|ordinal| ordinal.get().saturating_add(1)).max();
+    scene.group(component).wanted().max(recorded.unwrap_or(0))
+}
+
+/// Whether a set would get another template.
+fn changes_template(set: &StatefulSetView, wanted: &Manifest) -> bool {
+    let live = set.object.spec.value();
+    !contains(&live["template"], &wanted.spec["template"])
+}
+
+impl Planner<'_> {
+    /// Makes the objects of a component so.
+    pub(super) fn objects(&mut self, cluster: &Validated, component: Component, build: Builder<'_>) {
+        let suspended = suspend::is_asked(&self.scene, component);
+        let group = self.scene.group(component);
+        let (set, birth) = (group.set, size_at_birth(&self.scene, component));
+        let replicas = set.map_or(birth, |set| set.replicas);
+        let partition = if suspended { replicas } else { self.roll(component) };
+        let children = self.scene.observed.children;
+        let inputs = Inputs { replicas, partition, children };
+        let Some(mut objects) = build(cluster, component, &inputs) else { return };
+        let resting = replicas.max(self.scene.group(component).wanted());
+        let is_newer = |objects: &Objects<Deed>| {
+            let wanted = objects.applied.iter().find(|it| it.object.kind == ObjectKind::StatefulSet);
+            set.zip(wanted).is_some_and(|(set, wanted)| changes_template(set, wanted))
+        };
+        if partition < resting && is_newer(&objects) {
+            // A newer template begins at the top: nothing of it may reach a pod before what that pod does was handed over.
+            objects = build(cluster, component, &Inputs { partition: resting, ..inputs }).unwrap_or(objects);
+        }
+        let Objects { mut applied, removals, claims } = objects;
+        self.plan.steps.extend(removals);
+        if !self.makes_set(component, suspended) {
+            applied.retain(|it| it.object.kind != ObjectKind::StatefulSet);
+        }
+        self.plan.apply(applied, children, self.scene.observed.answered);
+        match claims {
+            _ if suspended => {}
+            Claims::AsAsked => {}
+            Claims::Differ => self.recreate(component),
+            Claims::Smaller(message) => self.wait(reason!("VolumeShrinkRefused"), message, true),
+            Claims::Others(message) => self.wait(reason!("VolumesFixed"), message, true),
+        }
+    }
+
+    /// Whether the set of a component is made, or kept as it should be.
+    fn makes_set(&mut self, component: Component, suspended: bool) -> bool {
+        let (title, set) = (component.title(), self.scene.group(component).set);
+        match set {
+            _ if suspended => {
+                self.suspend(component);
+                false
+            }
+            Some(set) if set.object.meta.deleting => {
+                self.wait(reason!("Recreating"), format!("the StatefulSet of {title} is made again when it is gone"), false);
+                false
+            }
+            Some(_) => true,
+            None => match is_awaited(&self.scene, component) {
+                Some(what) => {
+                    self.wait(reason!("Starting"), format!("{title} is made when {what}"), false);
+                    false
+                }
+                None => component != Component::Tiflash || self.has_placement_rules(),
+            },
+        }
+    }
+
+    /// TiFlash gets copies by rules, and by nothing else.
+    fn has_placement_rules(&mut self) -> bool {
+        let config = self.scene.pd.as_ref().ok().and_then(|heard| heard.seen.config.as_ref().ok());
+        let Some(config) = config else {
+            self.wait(reason!("Starting"), "TiFlash is made when PD told its settings", false);
+            return false;
+        };
+        if !config.placement_rules && self.scene.group(Component::Tiflash).wanted() > 0 {
+            self.pd_task("PD", None, Task::EnablePlacementRules, "TiFlash gets copies by rules only");
+        }
+        config.placement_rules
+    }
+}

@@ -1,0 +1,146 @@
+//! Which pod of a component is replaced next, by what is seen: from the highest ordinal down, one after the other.
+//!
+//! A pod that has the newest template must be well, and for as long as the user says, before the next one goes; the last one too. Whoever
+//! waits is waited for where it stands: nothing that was let go is called back, and a newer template begins at the top again.
+
+use std::time::Duration;
+
+use windlass_api::tidb::Component;
+use windlass_core::labels::AS_GOOD_AS;
+use windlass_core::ordinals::Ordinal;
+use windlass_core::views::{PodView, StatefulSetView};
+
+use super::answers::{Said, StoreState};
+use super::facts::after;
+use super::membership::Standing;
+use super::scene::{Group, Scene};
+
+/// The label of a pod that names its template.
+pub(super) const REVISION: &str = "controller-revision-hash";
+
+/// A pod that became ready only now may still be on its way to be well.
+const RECENT: Duration = Duration::from_secs(30);
+
+/// How far the replacement of a component's pods is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Walk {
+    /// Every pod is of the newest template, and well.
+    Done,
+    /// Nobody knows before the controller has seen the newest template.
+    Unknown,
+    /// This pod is of the newest template, and not well yet.
+    Settles { ordinal: Ordinal, why: String },
+    /// This pod is next.
+    Next { ordinal: Ordinal },
+    /// This pod was let go, and the controller replaces it.
+    Goes { ordinal: Ordinal },
+}
+
+impl Walk {
+    pub(super) fn of(scene: &Scene<'_>, component: Component) -> Self {
+        let group = scene.group(component);
+        let (Some(set), Some(wish)) = (group.live_set(), group.wish.as_ref()) else { return Self::Done };
+        let mut ordinals = (0..set.replicas).rev().map(Ordinal::new);
+        let Some(revision) = set.update_revision.as_deref() else { return Self::Unknown };
+        if set.observed_generation != set.object.meta.generation {
+            return Self::Unknown;
+        }
+        let is_old = |pod: &PodView| is_outdated(set, revision, pod);
+        if !group.pods.values().any(|pod| is_old(pod)) {
+            let unwell = ordinals.find_map(|ordinal| Some((ordinal, ailment(scene, group, ordinal)?)));
+            // Without a replacement under way it is for others to say who is not well.
+            let rolls = set.current_revision.is_some() && set.current_revision != set.update_revision;
+            let under_way =
+                unwell.filter(|(ordinal, _)| rolls || became_ready(scene, group, *ordinal, wish.settles.max(RECENT)));
+            return under_way.map_or(Self::Done, |(ordinal, why)| Self::Settles { ordinal, why });
+        }
+        for ordinal in ordinals {
+            match group.pods.get(&ordinal) {
+                Some(pod) if is_old(pod) && ordinal.get() < wish.lowest => return Self::Done,
+                Some(pod) if is_old(pod) && (partition(set) <= ordinal.get() || pod.meta.deleting) => {
+                    return Self::Goes { ordinal };
+                }
+                Some(pod) if is_old(pod) => return Self::Next { ordinal },
+                _ => {
+                    if let Some(why) = ailment(scene, group, ordinal) {
+                        return Self::Settles { ordinal, why };
+                    }
+                }
+            }
+        }
+        Self::Done
+    }
+
+    /// The pod that is on its way, if one is.
+    pub(super) fn ordinal(&self) -> Option<Ordinal> {
+        match self {
+            Self::Done | Self::Unknown => None,
+            Self::Settles { ordinal, .. } | Self::Next { ordinal } | Self::Goes { ordinal } => Some(*ordinal),
+        }
+    }
+}
+
+/// The ordinal from which on the controller replaces pods.
+pub(super) fn partition(set: &StatefulSetView) -> u16 {
+    let spec = set.object.spec.value();
+    let partition = spec.pointer("/updateStrategy/rollingUpdate/partition").and_then(serde_json::Value::as_u64);
+    partition.and_then(|it| u16::try_from(it).ok()).unwrap_or(0)
+}
+
+/// Whether a pod has another template than the newest. Pods of a set that was taken over need not be replaced for the sake of our
+/// labels.
+fn is_outdated(set: &StatefulSetView, revision: &str, pod: &PodView) -> bool {
+    let as_good = set.object.meta.annotations.get(AS_GOOD_AS);
+    pod.meta.labels.get(REVISION).is_some_and(|has| has != revision && Some(has) != as_good)
+}
+
+/// Whether pods of a component have another template than the newest.
+pub(super) fn has_outdated(group: &Group<'_>) -> bool {
+    group.set.is_some_and(|set| {
+        let revision = set.update_revision.as_deref().unwrap_or_default();
+        group.pods.values().any(|pod| is_outdated(set, revision, pod))
+    })
+}
+
+/// Whether a member became ready within this time.
+fn became_ready(scene: &Scene<'_>, group: &Group<'_>, ordinal: Ordinal, within: Duration) -> bool {
+    let pod = group.pods.get(&ordinal);
+    pod.is_some_and(|pod| pod.ready && pod.ready_since.is_some_and(|since| after(since, within) > scene.observed.now))
+}
+
+/// What a member of the newest template lacks, if anything.
+pub(super) fn ailment(scene: &Scene<'_>, group: &Group<'_>, ordinal: Ordinal) -> Option<String> {
+    let component = group.component;
+    let pod = scene.names.pod(component, ordinal);
+    let Some(view) = group.pods.get(&ordinal) else { return Some(format!("{pod} is made")) };
+    if view.meta.deleting {
+        return Some(format!("{pod} ends"));
+    }
+    if !view.ready {
+        return Some(format!("{pod} is not ready"));
+    }
+    let settles = group.wish.as_ref().map(|wish| wish.settles).unwrap_or_default();
+    if became_ready(scene, group, ordinal, settles) {
+        return Some(format!("{pod} is to be ready for {} s", settles.as_secs()));
+    }
+    let said = || scene.said(component, ordinal);
+    let is_well = match component {
+        Component::Pd => {
+            matches!(scene.membership(ordinal), Standing::Is(member) if scene.is_healthy(member))
+                && matches!(said(), Some(Said::Pd { ready: true }))
+        }
+        Component::Tikv => is_up(scene, component, ordinal),
+        Component::Tiflash => is_up(scene, component, ordinal) && matches!(said(), Some(Said::Tiflash { running: true })),
+        Component::Ticdc => matches!(said(), Some(Said::Ticdc { listed: Ok(true), .. })),
+        Component::Tidb | Component::Tiproxy | Component::Pump => said().is_some(),
+    };
+    (!is_well).then(|| match component {
+        Component::Pd => format!("{pod} is no healthy member of PD"),
+        Component::Tikv | Component::Tiflash => format!("the store of {pod} is not up"),
+        _ => format!("{pod} does not answer as it should"),
+    })
+}
+
+fn is_up(scene: &Scene<'_>, component: Component, ordinal: Ordinal) -> bool {
+    matches!(scene.standing(component, ordinal), Standing::Is(store) if store.state == StoreState::Up)
+}

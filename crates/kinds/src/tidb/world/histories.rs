@@ -1,0 +1,157 @@
+//! Random histories, each from its own seed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use windlass_api::tidb::Component;
+use windlass_dice::number;
+
+use super::super::answers::StoreState;
+use super::World;
+
+const HISTORIES: u64 = 2_000;
+const FIRST_SEED: u64 = 0x0072_6567_696f_6e73;
+/// Passes within which a quiet world must come to rest.
+const ENOUGH: u32 = 1_500;
+
+/// Names the history when an assertion ends the test.
+struct Named(u64);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("in the history of seed {:#x}: repeat it alone with WINDLASS_SEED={:#x}", self.0, self.0);
+        }
+    }
+}
+
+impl World {
+    pub(super) fn trace(&self, passed: &super::operator::Passed) {
+        if std::env::var_os("WINDLASS_SEED").is_some() {
+            let steps: Vec<String> = passed.plan.steps.iter().map(ToString::to_string).collect();
+            let waiting: Vec<&str> = passed.plan.waiting.iter().map(|it| it.message.as_str()).collect();
+            let stores: Vec<String> = self
+                .pd
+                .stores
+                .iter()
+                .map(|(id, it)| format!("{id}:{}={:?}{}", &it.address[..9.min(it.address.len())], it.told(), it.regions))
+                .collect();
+            let sizes = |component| (self.size(component), self.set(component).map(super::super::walk::partition));
+            eprintln!(
+                "{} pd {:?} tikv {:?} wants {:?} {stores:?} evicting {:?}\n    steps {steps:?}\n    waiting {waiting:?}",
+                self.now,
+                sizes(Component::Pd),
+                sizes(Component::Tikv),
+                self.resource.spec.tikv.as_ref().map(|it| it.replicas),
+                self.pd.evicting,
+            );
+        }
+    }
+
+    pub(super) fn round(&mut self) -> super::operator::Passed {
+        self.controllers();
+        let passed = self.pass();
+        self.trace(&passed);
+        if !passed.resumed {
+            self.advance(passed.look_again);
+        }
+        passed
+    }
+
+    fn troubled_times(&mut self) {
+        for _ in 0..20 + self.dice.below(60) {
+            if self.dice.chance(25) {
+                self.trouble();
+            }
+            if self.dice.chance(85) {
+                self.controllers();
+            }
+            let passed = self.pass();
+            self.trace(&passed);
+            self.advance(passed.look_again);
+        }
+    }
+
+    /// Passes until nothing is left to do.
+    pub(super) fn come_to_rest(&mut self) {
+        let (mut unchanged, mut quiet) = (0, 0);
+        for _ in 0..ENOUGH {
+            let passed = self.round();
+            // What a pass only remembers is acted upon in the next.
+            quiet = if passed.plan.is_empty() && self.is_at_rest() && self.running.is_empty() { quiet + 1 } else { 0 };
+            if quiet > 2 {
+                return self.judge_rest();
+            }
+            unchanged = if passed.plan.steps.is_empty() { unchanged + 1 } else { 0 };
+            if unchanged > 5 && self.help(&passed.plan) {
+                unchanged = 0;
+            }
+        }
+        let plan = self.pass().plan;
+        panic!("not at rest after {ENOUGH} passes: {:?} {plan:?}", self.pd);
+    }
+
+    fn judge_rest(&self) {
+        for (component, replicas) in [
+            (Component::Tikv, self.resource.spec.tikv.as_ref().map(|it| it.replicas)),
+            (Component::Tiflash, self.resource.spec.tiflash.as_ref().map(|it| it.replicas)),
+            (Component::Pd, self.resource.spec.pd.as_ref().map(|it| it.replicas)),
+            (Component::Tidb, self.resource.spec.tidb.as_ref().map(|it| it.replicas)),
+        ] {
+            let replaced = self.logbook.iter().flat_map(|it| &it.tidb).flat_map(|it| it.failures.values());
+            let replaced = replaced.filter(|it| it.component == component.as_str()).count();
+            assert_eq!(usize::from(self.size(component)), usize::from(replicas.unwrap_or(0)) + replaced, "{component}");
+        }
+        let logbook = self.logbook.as_ref().unwrap();
+        assert!(logbook.intents.is_empty(), "what was announced never ended: {:?}", logbook.intents);
+        let sets = [Component::Tikv, Component::Tiflash];
+        let pods: Vec<u64> = sets
+            .into_iter()
+            .flat_map(|component| self.ordinals(component).into_iter().map(move |it| (component, it.get())))
+            .filter_map(|(component, ordinal)| self.on(&Self::pod(component, ordinal)))
+            .collect();
+        let offline = self.pd.stores.iter().filter(|(id, it)| it.state == StoreState::Offline && pods.contains(id)).count();
+        assert!(offline == 0 || self.disturbed_by_hand, "stores of pods that stay are on their way out: {:?}", self.pd.stores);
+    }
+
+    pub(super) fn stay_at_rest(&mut self, times: u32) {
+        for _ in 0..times {
+            let passed = self.round();
+            assert!(passed.plan.is_empty(), "a quiet cluster is not left alone: {:?}", passed.plan);
+        }
+    }
+}
+
+fn live(seed: u64) -> u64 {
+    let _named = Named(seed);
+    let mut world = World::new(seed);
+    world.troubled_times();
+    world.calm_down();
+    world.come_to_rest();
+    world.stay_at_rest(2);
+    world.passes
+}
+
+#[test]
+fn every_history_is_safe_and_ends_at_rest() {
+    if let Some(seed) = number("WINDLASS_SEED") {
+        live(seed);
+        return;
+    }
+    let histories = number("WINDLASS_HISTORIES").unwrap_or(HISTORIES);
+    let (next, passes) = (AtomicU64::new(0), AtomicU64::new(0));
+    let work = || {
+        loop {
+            let history = next.fetch_add(1, Ordering::Relaxed);
+            if history >= histories {
+                return;
+            }
+            passes.fetch_add(live(FIRST_SEED + history), Ordering::Relaxed);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, std::num::NonZero::get) {
+            scope.spawn(work);
+        }
+    });
+    println!("{histories} histories from seed {FIRST_SEED:#x}, {} passes", passes.into_inner());
+}
