@@ -6,7 +6,8 @@
 #[cfg(test)]
 mod tests;
 
-/// Who made the object. The value is [`MANAGED_BY_WINDLASS`]; caches select on it.
+/// Who made the object: [`MANAGED_BY_WINDLASS`], or what a kind's users know. The operator finds its objects by
+/// [`KIND_LABEL`](crate::kind::KIND_LABEL).
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// The value of [`MANAGED_BY`].
 pub const MANAGED_BY_WINDLASS: &str = "windlass";
