@@ -30,7 +30,7 @@ use windlass_core::kept;
 use windlass_core::kind::KIND_LABEL;
 use windlass_core::likeness::seal;
 use windlass_core::step::{Action, Manifest, ObjectKind, ObjectRef, Step};
-use windlass_core::views::Children;
+use windlass_core::views::{Children, StatefulSetView};
 
 use super::validate::Validated;
 use crate::claim_templates;
@@ -78,12 +78,35 @@ pub fn component<A: Action>(cluster: &Validated, component: Component, inputs: &
     plain.push(config_map);
     plain.extend(disruption_budget::disruption_budget(cluster, component, inputs.replicas));
     let mut applied: Vec<Manifest> = plain.into_iter().map(|manifest| seal(manifest, &[])).collect();
+    if let Some(live) = live {
+        keep_fixed(&mut set, live);
+    }
     let claims = claim_templates::resolve(&mut set, &claims::asked(group, &format!("spec.{component}")), live);
     let kept = kept::resolve(set, &inputs::of_template(cluster, group), LEFT_OUT, inputs.children);
     let removals = kept.removals();
     applied.extend(kept.keep);
     applied.push(kept.set);
     Some(Objects { applied, removals, claims })
+}
+
+/// What cannot be changed of a `StatefulSet` stays as it is; what the user asks for instead comes when it is made again. Its selector is
+/// not among these: with another one it is none of ours, and the server's refusal says so.
+fn keep_fixed(set: &mut Manifest, live: &StatefulSetView) {
+    let spec = live.object.spec.value();
+    for field in ["podManagementPolicy", "serviceName"] {
+        if let Some(value) = spec.get(field) {
+            set.spec[field] = value.clone();
+        }
+    }
+}
+
+/// `http` or `https`, as a component tells its status.
+pub fn status_scheme(cluster: &Validated, component: Component) -> &'static str {
+    match component {
+        Component::Tiproxy if configs::serves_https(cluster) => "https",
+        Component::Tiproxy => "http",
+        _ => cluster.scheme(),
+    }
 }
 
 /// The labels that selectors have. Those of existing objects cannot be changed, so there are never more nor fewer.

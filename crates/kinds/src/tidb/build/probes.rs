@@ -45,23 +45,19 @@ fn status_url(cluster: &Validated, component: Component) -> Option<String> {
         // These have nothing that could be asked so.
         Component::Tiflash | Component::Pump => return None,
     };
-    Some(format!("{}://127.0.0.1:{}{path}", cluster.scheme(), status_port(component)))
+    Some(format!("{}://127.0.0.1:{}{path}", super::status_scheme(cluster, component), status_port(component)))
 }
 
 fn question(cluster: &Validated, component: Component, url: String) -> Vec<String> {
     let mut command: Vec<String> =
         ["curl", "--silent", "--show-error", "--fail", "--location", "--max-time", "5"].map(Into::into).into();
-    if cluster.tls {
+    if component == Component::Tiproxy {
+        // It asks for no certificate, and may show one that has another name.
+        command.push("--insecure".to_owned());
+    } else if cluster.tls {
         let path = tls::cluster_path(component.as_str());
-        for (argument, file) in
-            [("--cacert", tls::authority(&path)), ("--cert", tls::certificate(&path)), ("--key", tls::key(&path))]
-        {
-            command.extend([argument.to_owned(), file]);
-        }
-        if component == Component::Tiproxy {
-            // It is asked under a name that its certificate may not have.
-            command.push("--insecure".to_owned());
-        }
+        let files = [("--cacert", tls::authority(&path)), ("--cert", tls::certificate(&path)), ("--key", tls::key(&path))];
+        command.extend(files.into_iter().flat_map(|(argument, file)| [argument.to_owned(), file]));
     }
     command.push(url);
     command

@@ -12,7 +12,7 @@ use super::super::validate::{Group, Validated};
 use super::tls;
 
 pub(super) use stores::{CLUSTER_LOG, ERROR_LOG, SERVER_LOG, log_path, proxy};
-pub(super) use tiproxy::{encrypts_to_tidb, is_newer_layout};
+pub(super) use tiproxy::{encrypts_to_tidb, is_newer_layout, serves_https, shows_own};
 
 /// A component's configuration, as it is written.
 pub(super) fn config(cluster: &Validated, group: &Group) -> Table {

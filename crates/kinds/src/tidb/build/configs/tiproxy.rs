@@ -21,6 +21,16 @@ pub(in super::super) fn encrypts_to_tidb(cluster: &Validated) -> bool {
     cluster.client_tls() && (asked || super::shows_certificate_to_tidb(cluster))
 }
 
+/// Whether TiProxy's own API is encrypted.
+pub(in super::super) fn serves_https(cluster: &Validated) -> bool {
+    cluster.tls || cluster.client_tls() && !is_newer_layout(cluster)
+}
+
+/// Whether TiProxy shows a certificate of its own, and not that of TiDB in its place.
+pub(in super::super) fn shows_own(cluster: &Validated) -> bool {
+    cluster.tls && (is_newer_layout(cluster) || !cluster.client_tls())
+}
+
 pub(super) fn of_tiproxy(cluster: &Validated, config: &mut Settings) {
     config.set("workdir", "/var/lib/tiproxy/work");
     config.set("proxy.pd-addrs", format!("{}:{}", cluster.names().client_service(Component::Pd), main_port(Component::Pd)));
@@ -38,8 +48,8 @@ pub(super) fn of_tiproxy(cluster: &Validated, config: &mut Settings) {
     if encrypts_to_tidb(cluster) {
         check_tidb(cluster, newer, config);
     }
-    if cluster.tls || cluster.client_tls() && !newer {
-        let shown = if newer || !cluster.client_tls() { &own } else { tls::SERVER };
+    if serves_https(cluster) {
+        let shown = if shows_own(cluster) { &own } else { tls::SERVER };
         config.set_certificate(HTTP, shown);
         // The operator asks without a certificate of its own.
         config.set("security.server-http-tls.skip-ca", true);

@@ -250,7 +250,9 @@ fn of_tiproxy(cluster: &Validated, group: &Group, config_map: &str) -> Parts {
         Port { name: "tiproxy-peer", number: 3081 },
     ];
     draft.add_cluster_client_tls();
-    draft.add_cluster_tls();
+    if configs::shows_own(cluster) {
+        draft.add_cluster_tls();
+    }
     if cluster.client_tls() {
         draft.add_secret(&Mounted::new("tidb-server-tls", names.tidb_server_secret(), tls::SERVER));
     }

@@ -88,10 +88,10 @@ pub(super) fn waits_for_address(cluster: &Validated) -> bool {
     is_newer && flags.clone().any(|flag| flag == "WaitForDnsNameIpMatch")
 }
 
-/// Images have one of these programs, not always the same.
+/// Images have one of these programs, not always the same. The first prints its troubles where it prints addresses.
 const RESOLVE: &str = r#"resolve() {
     if command -v dig >/dev/null 2>&1; then
-        dig +search +short "$1" A "$1" AAAA
+        dig +search +short "$1" A "$1" AAAA | grep -v '^;'
     elif command -v getent >/dev/null 2>&1; then
         getent ahosts "$1" | sed 's/ .*//'
     else

@@ -37,7 +37,8 @@ pub(super) fn script(cluster: &Validated) -> String {
     format!("{RESOLVE}{delay}{waits}{}{}", join(cluster, &data), exec("/pd-server", &arguments))
 }
 
-/// A member that joined before has noted whom: `NAME=URL,NAME=URL`.
+/// A member that joined before has noted whom: `NAME=URL,NAME=URL`. One that is told nothing must not start: it would found a cluster
+/// of its own.
 fn join(cluster: &Validated, data: &str) -> String {
     let scheme = if cluster.discovery_tls { "https" } else { "http" };
     let discovery = format!("{scheme}://{}:10261", cluster.names().discovery_host());
@@ -51,12 +52,18 @@ ask() {{
         curl -s -f -m 3{curl} "$1"
     fi
 }}
+is_answer() {{
+    case $1 in
+    --initial-cluster=?* | --join=?*) return 0 ;;
+    *) return 1 ;;
+    esac
+}}
 join=
-if [ -f {data}/join ]; then
+if [ -s {data}/join ]; then
     join=--join=$(tr ',' '\n' < {data}/join | sed 's/^[^=]*=//' | tr '\n' ',' | sed 's/,$//')
 elif [ ! -d {data}/member/wal ]; then
     me=$(printf %s "$host:{PEER_PORT}" | base64 | tr -d '\n')
-    until join=$(ask "{discovery}/new/$me"); do
+    until join=$(ask "{discovery}/new/$me") && is_answer "$join"; do
         echo "waiting for discovery to say whether to found the cluster or to join it"
         sleep 2
     done

@@ -136,6 +136,32 @@ fn readiness(#[case] changes: &[(&str, Value)], #[case] component: Component, #[
     assert_eq!(container(&valid(changes), component)["readinessProbe"], expected);
 }
 
+/// TiProxy's API is encrypted by another rule than the rest, and with another certificate.
+#[rstest]
+#[case(&[], "http", "")]
+#[case(&[("/spec/tlsCluster", json!({ "enabled": true }))], "https", "harbour-tiproxy-cluster-secret")]
+#[case(&[("/spec/tidb/tlsClient", json!({ "enabled": true }))], "https", "")]
+#[case(&[("/spec/tlsCluster", json!({ "enabled": true })), ("/spec/tidb/tlsClient", json!({ "enabled": true }))], "https", "")]
+#[case(&[("/spec/tidb/tlsClient", json!({ "enabled": true })), ("/spec/tiproxy/certLayout", json!("v1"))], "http", "")]
+#[case(&[("/spec/tlsCluster", json!({ "enabled": true })), ("/spec/tidb/tlsClient", json!({ "enabled": true })), ("/spec/tiproxy/certLayout", json!("v1"))], "https", "harbour-tiproxy-cluster-secret")]
+fn the_api_of_tiproxy(#[case] changes: &[(&str, Value)], #[case] scheme: &str, #[case] own: &str) {
+    let cluster = valid(changes);
+    assert_eq!(status_scheme(&cluster, Component::Tiproxy), scheme);
+    let config = text(&cluster, Component::Tiproxy, "config-file");
+    assert_eq!(config.contains("[security.server-http-tls]"), scheme == "https", "{config}");
+    let pod = pod(&cluster, Component::Tiproxy);
+    let has_own = pod["volumes"].as_array().unwrap().iter().any(|it| it["name"] == "tiproxy-tls");
+    assert_eq!(has_own, !own.is_empty());
+    // What the configuration names is mounted.
+    for line in
+        config.lines().filter_map(|line| line.split_once(" = \"/var/lib/")?.1.split_once('/')).filter(|it| it.0 != "tiproxy")
+    {
+        let path = format!("/var/lib/{}", line.0);
+        let mounts = pod["containers"][0]["volumeMounts"].as_array().unwrap();
+        assert!(mounts.iter().any(|it| it["mountPath"] == path.as_str()), "{path}");
+    }
+}
+
 #[test]
 fn the_component_comes_first_and_its_logs_and_the_users_containers_after_it() {
     let cluster = valid(&[

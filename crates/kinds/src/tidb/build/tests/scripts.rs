@@ -123,6 +123,37 @@ fn a_member_of_pd_without_data_does_what_discovery_says() {
 }
 
 #[test]
+fn a_member_of_pd_that_is_told_nothing_waits() {
+    let stage = Stage::new("nothing");
+    // An answer without words, then one that is no answer, then one.
+    stage.program(
+        "bin/wget",
+        "n=$(cat \"$0.n\" 2>/dev/null || echo 0)\necho $((n + 1)) > \"$0.n\"\n\
+         case $n in 0) ;; 1) echo '<html>' ;; 2) echo --join= ;; *) echo --join=http://a:2379 ;; esac",
+    );
+    let (lines, _) = stage.run(&script(&[], Component::Pd), "/pd-server", &AS_PD_1);
+    assert_eq!(lines, with(Some("--join=http://a:2379")));
+    assert_eq!(fs::read_to_string(stage.root.join("bin/wget.n")).unwrap().trim(), "4");
+}
+
+#[test]
+fn an_empty_note_of_whom_to_join_is_none() {
+    let stage = Stage::new("empty");
+    stage.program("bin/wget", "echo --join=http://a:2379");
+    stage.file("data/join", "");
+    let (lines, _) = stage.run(&script(&[], Component::Pd), "/pd-server", &AS_PD_1);
+    assert_eq!(lines, with(Some("--join=http://a:2379")));
+}
+
+#[test]
+fn what_dig_complains_about_is_no_address() {
+    let stage = Stage::new("dig");
+    stage.program("bin/dig", "echo ';; connection timed out'");
+    let (_, succeeded) = stage.run(&script(&[], Component::Pd), "/pd-server", &AS_PD_1);
+    assert!(!succeeded);
+}
+
+#[test]
 fn a_member_of_pd_that_joined_joins_those_again() {
     let stage = Stage::new("joined");
     stage.program("bin/wget", "echo must not be asked; exit 1");

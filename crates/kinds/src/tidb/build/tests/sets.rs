@@ -166,3 +166,13 @@ fn claim_templates_that_are_there_stay_and_the_difference_is_told() {
     assert!(matches!(objects.claims, Claims::Others(_)), "{:?}", objects.claims);
     assert_eq!(find(&objects.applied, ObjectKind::StatefulSet).spec.get("volumeClaimTemplates"), None);
 }
+
+#[test]
+fn what_cannot_be_changed_of_a_set_stays() {
+    let before = there(&built(&valid(&[]), Component::Tikv));
+    let changes = [("/spec/podManagementPolicy", json!("OrderedReady"))];
+    let objects = built_over(&valid(&changes), Component::Tikv, &before);
+    assert_eq!(find(&objects.applied, ObjectKind::StatefulSet).spec["podManagementPolicy"], "Parallel");
+    // Made again, it is as asked for.
+    assert_eq!(set(&valid(&changes), Component::Tikv).spec["podManagementPolicy"], "OrderedReady");
+}
