@@ -129,7 +129,23 @@ pub(crate) const CLUSTERS: &[Rule] = &[
         resources: &["serviceaccounts"],
         verbs: &["create", "get", "list", "patch", "watch"],
         names: &[],
-        why: "the account of the pods of MySQL; patch and create: server-side apply; get: who made one that is there already",
+        why: "the account of the pods of MySQL, and of TiDB's discovery; patch and create: server-side apply; get: who made one that is there \
+              already",
+    },
+    Rule {
+        groups: &["apps"],
+        resources: &["deployments"],
+        verbs: &["create", "get", "list", "patch", "watch"],
+        names: &[],
+        why: "TiDB's discovery; patch and create: server-side apply; get: who made one that is there already",
+    },
+    Rule {
+        groups: &["rbac.authorization.k8s.io"],
+        resources: &["rolebindings", "roles"],
+        verbs: &["create", "get", "list", "patch", "watch"],
+        names: &[],
+        why: "what TiDB's discovery may do, which is less than the operator itself may: the server refuses to let it grant more; patch and create: \
+              server-side apply; get: who made one that is there already",
     },
     Rule {
         groups: &["events.k8s.io"],

@@ -133,6 +133,12 @@ pub struct Children {
     pub secrets: BTreeMap<String, ObjectView>,
     /// `ServiceAccounts`
     pub service_accounts: BTreeMap<String, ObjectView>,
+    /// Deployments
+    pub deployments: BTreeMap<String, ObjectView>,
+    /// Roles
+    pub roles: BTreeMap<String, ObjectView>,
+    /// `RoleBindings`
+    pub role_bindings: BTreeMap<String, ObjectView>,
 }
 
 impl Children {
@@ -147,6 +153,9 @@ impl Children {
             ObjectKind::ConfigMap => &self.config_maps,
             ObjectKind::Secret => &self.secrets,
             ObjectKind::ServiceAccount => &self.service_accounts,
+            ObjectKind::Deployment => &self.deployments,
+            ObjectKind::Role => &self.roles,
+            ObjectKind::RoleBinding => &self.role_bindings,
         };
         all.get(&object.name)
     }

@@ -17,7 +17,8 @@ use windlass_core::views::ObjectView;
 
 use crate::authority::Authority;
 use crate::caches::{
-    Caches, Child, Claim, ConfigMap, DisruptionBudget, Pod, Secret, Service, ServiceAccount, StatefulSet, Template,
+    Caches, Child, Claim, ConfigMap, Deployment, DisruptionBudget, Pod, Role, RoleBinding, Secret, Service, ServiceAccount,
+    StatefulSet, Template,
 };
 use crate::calls::{CallError, Calls};
 use crate::secrets;
@@ -62,6 +63,9 @@ impl Executor<'_> {
             ObjectKind::ConfigMap => self.patch_apply::<ConfigMap>(object, &body).await.map(Child::view),
             ObjectKind::Secret => self.patch_apply::<Secret>(object, &body).await.map(Child::view),
             ObjectKind::ServiceAccount => self.patch_apply::<ServiceAccount>(object, &body).await.map(Child::view),
+            ObjectKind::Deployment => self.patch_apply::<Deployment>(object, &body).await.map(Child::view),
+            ObjectKind::Role => self.patch_apply::<Role>(object, &body).await.map(Child::view),
+            ObjectKind::RoleBinding => self.patch_apply::<RoleBinding>(object, &body).await.map(Child::view),
             ObjectKind::Pod | ObjectKind::PersistentVolumeClaim => {
                 Err(CallError::Senseless { what: format!("apply {object}"), why: "it is never applied as a whole".into() })
             }
@@ -102,6 +106,9 @@ impl Executor<'_> {
             ObjectKind::ConfigMap => self.patch_merge::<ConfigMap>(object, &body).await.map(drop),
             ObjectKind::Secret => self.patch_merge::<Secret>(object, &body).await.map(drop),
             ObjectKind::ServiceAccount => self.patch_merge::<ServiceAccount>(object, &body).await.map(drop),
+            ObjectKind::Deployment => self.patch_merge::<Deployment>(object, &body).await.map(drop),
+            ObjectKind::Role => self.patch_merge::<Role>(object, &body).await.map(drop),
+            ObjectKind::RoleBinding => self.patch_merge::<RoleBinding>(object, &body).await.map(drop),
             ObjectKind::Pod | ObjectKind::PersistentVolumeClaim => {
                 Err(CallError::Senseless { what: format!("adopt {object}"), why: "it is never applied as a whole".into() })
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use k8s_openapi::api::{apps, core, policy};
+use k8s_openapi::api::{apps, core, policy, rbac};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Resource;
 use kube::core::ObjectMeta;
@@ -95,6 +95,42 @@ applied!(
     /// Only that it is there counts.
     ServiceAccount, core::v1::ServiceAccount, secrets, |_| Compact::of(&Value::Object(Map::new())), service_accounts
 );
+
+applied!(Deployment, apps::v1::Deployment, spec, Compact::of, deployments);
+
+/// A child that is applied as a whole and has no spec: its name here, its type, and where it is kept. All of its fields are.
+macro_rules! specless {
+    ($name:ident, $type:ty, $shelf:ident) => {
+        #[derive(Resource, Clone, Debug, Deserialize, Serialize)]
+        #[resource(inherit = $type)]
+        pub(crate) struct $name {
+            metadata: ObjectMeta,
+            #[serde(flatten)]
+            fields: Map<String, Value>,
+        }
+
+        impl Child for $name {
+            type View = ObjectView;
+
+            fn view(self) -> ObjectView {
+                let mut fields = self.fields;
+                fields.retain(|name, _| name != "apiVersion" && name != "kind");
+                ObjectView { meta: slim(self.metadata), spec: Compact::of(&Value::Object(fields)) }
+            }
+
+            fn shelf(children: &mut Children) -> &mut BTreeMap<String, ObjectView> {
+                &mut children.$shelf
+            }
+
+            fn known(view: &ObjectView) -> &Meta {
+                &view.meta
+            }
+        }
+    };
+}
+
+specless!(Role, rbac::v1::Role, roles);
+specless!(RoleBinding, rbac::v1::RoleBinding, role_bindings);
 
 #[derive(Resource, Clone, Debug, Deserialize, Serialize)]
 #[resource(inherit = apps::v1::StatefulSet)]

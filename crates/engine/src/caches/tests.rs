@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::slim::{Claim, Pod, Service};
+use super::slim::{Claim, Deployment, Pod, Role, RoleBinding, Service};
 use super::*;
 
 fn object(name: &str, uid: &str, version: u64) -> Value {
@@ -136,4 +136,29 @@ async fn whoever_waits_for_a_cluster_is_woken_by_its_objects_only() {
     assert!(futures::poll!(std::pin::pin!(notify.notified())).is_pending());
     caches.put(service("s", "u", 2));
     notify.notified().await;
+}
+
+#[test]
+fn of_roles_and_their_bindings_every_field_is_kept_and_nothing_else() {
+    let with = |fields: Value| {
+        let mut object = object("a-discovery", "u", 5);
+        object.as_object_mut().unwrap().remove("spec");
+        object.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        object
+    };
+    let rules = json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }]);
+    let subjects = json!([{ "kind": "ServiceAccount", "name": "a-discovery" }]);
+    let reference = json!({ "kind": "Role", "name": "a-discovery", "apiGroup": "rbac.authorization.k8s.io" });
+    let role: Role = serde_json::from_value(with(json!({ "apiVersion": "v1", "kind": "Role", "rules": rules }))).unwrap();
+    let binding = with(json!({ "kind": "RoleBinding", "subjects": subjects, "roleRef": reference }));
+    let binding: RoleBinding = serde_json::from_value(binding).unwrap();
+    let deployment: Deployment = serde_json::from_value(object("a-discovery", "u", 5)).unwrap();
+    let caches = Caches::default();
+    caches.put(role);
+    caches.put(binding);
+    caches.put(deployment);
+    let children = caches.children(&key());
+    assert_eq!(children.roles["a-discovery"].spec.value(), json!({ "rules": rules }));
+    assert_eq!(children.role_bindings["a-discovery"].spec.value(), json!({ "subjects": subjects, "roleRef": reference }));
+    assert_eq!(children.deployments["a-discovery"].spec.value(), json!({ "v": 5 }));
 }

@@ -8,6 +8,8 @@ mod evictions;
 pub mod facts;
 mod failover;
 mod figures;
+#[cfg(test)]
+mod fixture;
 mod guard;
 mod labels;
 mod membership;

@@ -9,8 +9,8 @@ use windlass_core::memory::ways_out;
 use windlass_core::ordinals::Ordinal;
 use windlass_core::plan::{Plan, Waiting};
 use windlass_core::reason;
-use windlass_core::step::{Act, Manifest, ObjectKind, ObjectRef, Step};
-use windlass_core::views::Meta;
+use windlass_core::step::{Act, ObjectKind, ObjectRef, Step};
+use windlass_core::views::{Children, Meta};
 
 use super::Tidb;
 use super::build::{self, Inputs, Objects};
@@ -30,17 +30,15 @@ pub(super) struct Planner<'a> {
 /// Builds the objects of one component.
 pub(super) type Builder<'b> = &'b dyn Fn(&Validated, Component, &Inputs<'_>) -> Option<Objects<Deed>>;
 
+/// Builds the objects of discovery with an image, beside what is there.
+pub(super) type DiscoveryBuilder<'b> = &'b dyn Fn(&Validated, &str, &Children) -> Objects<Deed>;
+
 pub(super) fn plan(observed: &Observed<'_, Tidb>) -> Plan<Deed> {
-    let image = &observed.settings.discovery_image;
-    plan_with(observed, &build::component, |cluster| build::discovery(cluster, image, observed.children))
+    plan_with(observed, &build::component, &|cluster, image, children| build::discovery(cluster, image, children))
 }
 
 /// The plan for objects that somebody else builds.
-pub(super) fn plan_with(
-    observed: &Observed<'_, Tidb>,
-    build: Builder<'_>,
-    discovery: impl FnOnce(&Validated) -> Vec<Manifest>,
-) -> Plan<Deed> {
+pub(super) fn plan_with(observed: &Observed<'_, Tidb>, build: Builder<'_>, discovery: DiscoveryBuilder<'_>) -> Plan<Deed> {
     let scene = Scene::of(observed, &observed.memory.entries());
     let mut planner = Planner { scene, plan: Plan::default(), trusted: false };
     planner.trusted = planner.memory();
@@ -53,7 +51,7 @@ pub(super) fn plan_with(
         }
     };
     planner.hearing();
-    planner.plan.apply(discovery(&cluster), observed.children, observed.answered);
+    planner.discovery(&cluster, discovery);
     for component in Component::ALL.into_iter().filter(|component| cluster.group(*component).is_some()) {
         planner.grow(&cluster, component);
         planner.objects(&cluster, component, build);
@@ -69,6 +67,19 @@ pub(super) fn plan_with(
 }
 
 impl Planner<'_> {
+    /// Discovery is there before all others, and no pause holds it back.
+    fn discovery(&mut self, cluster: &Validated, build: DiscoveryBuilder<'_>) {
+        let observed = self.scene.observed;
+        let image = &observed.settings.discovery_image;
+        if image.is_empty() {
+            let message = "the operator was started without its own image, and so cannot say which program is discovery";
+            return self.wait(reason!("DiscoveryImageUnknown"), message, true);
+        }
+        let Objects { applied, removals, .. } = build(cluster, image, observed.children);
+        self.plan.steps.extend(removals);
+        self.plan.apply(applied, observed.children, observed.answered);
+    }
+
     /// Plans the size of a component, unless it is stopped.
     fn size(&mut self, component: Component) {
         if suspend::is_asked(&self.scene, component) {

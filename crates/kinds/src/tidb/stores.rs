@@ -74,7 +74,9 @@ impl Planner<'_> {
         let leaving = strays.iter().filter(|ordinal| ordinal.get() >= wanted);
         view.drains.extend(leaving.map(|ordinal| (*ordinal, drain(&self.scene, component, *ordinal))));
         self.tell_strays(component, size.min(wanted));
-        let moves = size != wanted || !strays.is_empty() || view.drains.values().any(|drain| matches!(drain, Drain::Draining | Drain::Finished));
+        let moves = size != wanted
+            || !strays.is_empty()
+            || view.drains.values().any(|drain| matches!(drain, Drain::Draining | Drain::Finished));
         if !moves || !self.trusted {
             return Scale::default();
         }

@@ -60,7 +60,7 @@ mod tests {
     #[case(json!("b = 1\na = \"x\""), "a = \"x\"\nb = 1\n")]
     #[case(json!({ "log": { "file": { "size": 3 } }, "on": true, "f": 0.5 }), "f = 0.5\non = true\n\n[log.file]\nsize = 3\n")]
     #[case(json!({ "list": ["a", "b"] }), "list = [\"a\", \"b\"]\n")]
-    #[case(json!("[a]\nb = [{ c = 1 }]"), "[a]\nb = [{ c = 1 }]\n")]
+    #[case(json!("[a]\nb = [{ c = 1 }]"), "[[a.b]]\nc = 1\n")]
     fn both_forms_say_the_same(#[case] written: Value, #[case] expected: &str) {
         assert_eq!(of(written).as_deref(), Ok(expected));
     }

@@ -224,7 +224,7 @@ fn image(spec: &TidbClusterSpec, raw: &Raw<'_>, problems: &mut Problems) -> Stri
         (None, Some(image), _) => image.clone(),
         (None, None, Some(version)) => format!("{}:{version}", default_image(raw.component)),
         (None, None, None) => {
-            problems.tell("spec.version", format!("say which version of {} to run, for example v8.5.2", raw.component.title()));
+            problems.tell("spec.version", "say which version to run, for example v8.5.2");
             String::new()
         }
     }

@@ -9,7 +9,8 @@ mod duration;
 mod groups;
 mod pods;
 mod services;
-
+#[cfg(test)]
+mod tests;
 mod volumes;
 
 use std::collections::BTreeMap;

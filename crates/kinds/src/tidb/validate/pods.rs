@@ -245,7 +245,8 @@ fn check_containers(own: &ComponentSpec, field: &str, ours: &[&str], problems: &
 
 fn check_resources(own: &ComponentSpec, field: &str, problems: &mut Problems) {
     for (list, amounts) in [("requests", &own.requests), ("limits", &own.limits)] {
-        for (name, amount) in amounts.iter().flatten() {
+        // The size of a volume is judged where it is needed.
+        for (name, amount) in amounts.iter().flatten().filter(|it| it.0 != "storage") {
             if windlass_core::quantity::bytes(&amount.0).is_none() {
                 problems.tell(
                     format!("{field}.{list}.{name}"),

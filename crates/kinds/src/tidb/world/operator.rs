@@ -16,6 +16,7 @@ use windlass_core::plan::Plan;
 use windlass_core::step::{Act, Action as _, ObjectKind, Step};
 
 use super::super::answers::StoreState;
+use super::super::build::{Claims, Objects};
 use super::super::component::has_stores;
 use super::super::deeds::{Deed, Task};
 use super::super::plan::plan_with;
@@ -40,7 +41,7 @@ impl World {
         Tidb::forget(&mut self.facts, &self.children);
         let found = self.logbook.as_ref().map(|logbook| Found { logbook, uid: "logbook" });
         let memory = Memory::judge(found, UID, &self.children);
-        let settings = Settings { auto_failover: self.failover, ..Settings::default() };
+        let settings = Settings { auto_failover: self.failover, discovery_image: "windlass".into(), ..Settings::default() };
         let observed = Observed {
             resource: &self.resource,
             children: &self.children,
@@ -52,7 +53,11 @@ impl World {
             running: &self.running,
             now: self.now,
         };
-        let plan = plan_with(&observed, &sketch, |_| Vec::new());
+        let plan = plan_with(&observed, &sketch, &|_, _, _| Objects {
+            applied: Vec::new(),
+            removals: Vec::new(),
+            claims: Claims::AsAsked,
+        });
         let mut entries = memory.entries();
         entries.cluster_uid = UID.into();
         Tidb::remember(&observed, &mut entries);
