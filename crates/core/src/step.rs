@@ -385,6 +385,6 @@ mod tests {
         let object = ObjectRef { kind, namespace: "n".into(), name: "a".into() };
         let owner = Owner { api_version: "v1".into(), kind: "A".into(), name: "a".into(), uid: "u".into() };
         let (labels, annotations) = (BTreeMap::new(), BTreeMap::new());
-        Manifest { object, labels, annotations, owner, spec: spec.clone(), over: None }.body()
+        Manifest { object, labels, annotations, owner, spec: spec.clone(), over: None, never_held: false }.body()
     }
 }

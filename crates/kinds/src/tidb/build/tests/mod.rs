@@ -14,7 +14,7 @@ use windlass_api::tidb::Component;
 use windlass_core::step::{Action, Manifest, ObjectKind};
 use windlass_core::views::{Compact, Meta, ObjectView};
 
-use super::super::fixture::{changed, valid};
+use super::super::fixture::valid;
 use super::super::validate::Validated;
 use super::*;
 
