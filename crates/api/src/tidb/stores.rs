@@ -1,7 +1,5 @@
 //! The components that hold data: TiKV and TiFlash.
 
-#![expect(clippy::struct_excessive_bools, reason = "the fields are those that users know")]
-
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -119,7 +119,7 @@ impl Problems {
 }
 
 /// How long leaders are waited for before a store is restarted all the same.
-const EVICT_LEADER: Duration = Duration::from_mins(1500);
+const EVICT_LEADER: Duration = Duration::from_hours(25);
 /// How long leaders are waited for after a restart.
 const LEADERS_BACK: Duration = Duration::from_secs(400);
 /// How long a capture may take to hand its tables over.

@@ -140,7 +140,7 @@ fn what_nobody_says_has_a_default() {
     assert_eq!((cluster.tls, cluster.discovery_tls, cluster.client_tls(), cluster.scheme()), (false, false, false, "http"));
     assert_eq!((cluster.timezone.as_str(), cluster.helper_image.as_str()), ("UTC", "busybox:1.26.2"));
     assert_eq!((cluster.volume_reclaim_policy.as_str(), cluster.deletes_claims), ("Retain", false));
-    assert_eq!(cluster.evict_leader_timeout, Duration::from_mins(1500));
+    assert_eq!(cluster.evict_leader_timeout, Duration::from_hours(25));
     assert_eq!(cluster.leaders_back_timeout, Duration::from_secs(400));
     assert_eq!(cluster.graceful_shutdown_timeout, Duration::from_mins(10));
     assert_eq!(cluster.groups.len(), 7);

@@ -60,15 +60,16 @@ fn slow_log(draft: &mut Draft<'_>, tidb: &TidbSpec) -> (String, Option<Value>) {
         return (String::new(), None);
     }
     let volume = tidb.slow_log_volume_name.as_ref().filter(|volume| !volume.is_empty());
-    let (mount, path) = match volume.and_then(|volume| Some((volume, mount_of(draft.group, volume)?))) {
-        Some((volume, (mount, directory))) => (mount, format!("{directory}/{volume}")),
-        None => {
-            draft.volumes.push(json!({ "name": "slowlog", "emptyDir": {} }));
-            let mount = mount("slowlog", "/var/log/tidb");
-            draft.mounts.push(mount.clone());
-            (mount, "/var/log/tidb/slowlog".to_owned())
-        }
-    };
+    let given = volume.and_then(|volume| {
+        let (mount, directory) = mount_of(draft.group, volume)?;
+        Some((mount, format!("{directory}/{volume}")))
+    });
+    let (mount, path) = given.unwrap_or_else(|| {
+        draft.volumes.push(json!({ "name": "slowlog", "emptyDir": {} }));
+        let mount = mount("slowlog", "/var/log/tidb");
+        draft.mounts.push(mount.clone());
+        (mount, "/var/log/tidb/slowlog".to_owned())
+    });
     let resources = tidb.slow_log_tailer.as_ref().map(|tailer| &tailer.resources);
     let container = tailer(draft.cluster, "slowlog", &path, Some(mount), resources);
     (path, Some(container))
