@@ -4,8 +4,8 @@
 
 use kube::core::ApiResource;
 use serde_json::Value;
-use windlass_api::ReplicatedStatefulSet;
 use windlass_api::mysql::{DEFAULT_REPLICAS, MySQLCluster, keys};
+use windlass_api::{ReplicatedStatefulSet, TidbCluster};
 use windlass_core::labels;
 use windlass_core::lane::Lane;
 
@@ -51,7 +51,7 @@ impl PauseForm {
 }
 
 /// Every kind, in the order in which they are listed.
-pub(crate) static SERVED: [Kind; 2] = [
+pub(crate) static SERVED: [Kind; 3] = [
     Kind {
         short: "rss",
         resource: || ApiResource::erase::<ReplicatedStatefulSet>(&()),
@@ -69,6 +69,16 @@ pub(crate) static SERVED: [Kind; 2] = [
         has_scale: false,
         pod_metadata: Some(&["spec", "podTemplate", "metadata"]),
         hand_over: Some(keys::DEMOTE),
+    },
+    Kind {
+        short: "tc",
+        resource: || ApiResource::erase::<TidbCluster>(&()),
+        pause: PauseForm { has_field: true, resources: labels::RESOURCES_PAUSED, clustering: labels::CLUSTERING_PAUSED },
+        members: tidb_members,
+        has_scale: true,
+        // Annotations of all pods lie in the spec itself.
+        pod_metadata: Some(&["spec"]),
+        hand_over: None,
     },
 ];
 
@@ -101,6 +111,23 @@ fn mysql_members(name: &str, object: &Value) -> MembersView {
         ready: count(&status["syncedReplicas"]).unwrap_or(0),
         running: None,
         wanted: count(&spec["replicas"]).unwrap_or(usize::from(DEFAULT_REPLICAS)),
+        roles: roles.filter(|role: &RoleView| !role.members.is_empty()).collect(),
+    }
+}
+
+/// The members of a TidbCluster are its stores: what `scale` counts.
+fn tidb_members(_name: &str, object: &Value) -> MembersView {
+    let (spec, status) = (&object["spec"]["tikv"], &object["status"]);
+    let count = |value: &Value| value.as_u64().and_then(|count| usize::try_from(count).ok());
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let stores = status["tikv"]["stores"].as_object().into_iter().flatten().map(|(_, store)| store);
+    let not_up = stores.filter(|store| store["state"] != "Up").filter_map(|store| text(&store["podName"])).collect();
+    let roles = [("leader", text(&status["pd"]["leader"]["name"]).into_iter().collect()), ("not up", not_up)];
+    let roles = roles.into_iter().map(|(role, members)| RoleView { role: role.to_owned(), members });
+    MembersView {
+        ready: count(&status["tikv"]["statefulSet"]["readyReplicas"]).unwrap_or(0),
+        running: count(&status["tikv"]["statefulSet"]["replicas"]),
+        wanted: count(&spec["replicas"]).unwrap_or(0),
         roles: roles.filter(|role: &RoleView| !role.members.is_empty()).collect(),
     }
 }
@@ -220,6 +247,21 @@ mod tests {
         let roles: Vec<_> = members.roles.iter().map(|role| (role.role.as_str(), role.members.join(","))).collect();
         assert_eq!(roles, [("primary", "moco-shop-2".to_owned()), ("errant", "moco-shop-1".to_owned())]);
         assert_eq!((members.ready, members.wanted), (3, 3));
+    }
+
+    #[test]
+    fn the_members_of_a_tidb_cluster_are_its_stores() {
+        let stores = json!({ "1": { "podName": "a-tikv-0", "state": "Up" }, "4": { "podName": "a-tikv-1", "state": "Down" } });
+        let status = json!({
+            "pd": { "leader": { "name": "a-pd-2" } },
+            "tikv": { "stores": stores, "statefulSet": { "replicas": 2, "readyReplicas": 1 } },
+        });
+        let members = tidb_members("a", &json!({ "spec": { "tikv": { "replicas": 3 } }, "status": status }));
+        let roles: Vec<_> = members.roles.iter().map(|role| (role.role.as_str(), role.members.join(","))).collect();
+        assert_eq!(roles, [("leader", "a-pd-2".to_owned()), ("not up", "a-tikv-1".to_owned())]);
+        assert_eq!((members.ready, members.running, members.wanted), (1, Some(2), 3));
+        let none = tidb_members("a", &json!({ "spec": {}, "status": "rubbish" }));
+        assert_eq!((none.ready, none.running, none.wanted, none.roles.len()), (0, None, 0, 0));
     }
 
     #[test]
