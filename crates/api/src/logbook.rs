@@ -6,6 +6,7 @@
 #![expect(clippy::duplicated_attributes, reason = "each printed column has a type")]
 
 pub mod mysql;
+pub mod tidb;
 
 use std::collections::BTreeMap;
 
@@ -74,6 +75,9 @@ pub struct LogbookSpec {
     /// What is remembered of a MySQLCluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mysql: Option<mysql::MySqlEntries>,
+    /// What is remembered of a TidbCluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tidb: Option<tidb::TidbEntries>,
     /// The acknowledged pauses, by lane.
     #[serde(default)]
     pub pause: Pauses,

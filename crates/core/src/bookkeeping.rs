@@ -279,6 +279,7 @@ pub fn count_edition(stored: Option<&LogbookSpec>, children: &Children, entries:
         stored.counts == entries.counts
             && stored.histories == entries.histories
             && stored.mysql == entries.mysql
+            && stored.tidb == entries.tidb
             && stored.overrides == entries.overrides
             && stored.claim.as_ref().map(|it| it.epoch) == entries.claim.as_ref().map(|it| it.epoch)
             && of_members(stored) == of_members(entries)

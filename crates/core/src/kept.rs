@@ -147,5 +147,6 @@ fn kept_object(set: &Manifest, inputs: &str) -> Manifest {
         owner: set.owner.clone(),
         spec: set.spec["template"].clone(),
         over: None,
+        never_held: set.never_held,
     }
 }

@@ -24,4 +24,5 @@ pub mod secrets;
 pub mod selector;
 pub mod step;
 pub mod sync;
+pub mod telling;
 pub mod views;

@@ -97,6 +97,8 @@ pub struct Manifest {
     pub spec: Value,
     /// The object that it was compared with; none when there is none yet.
     pub over: Option<Over>,
+    /// Whether no pause holds it back: without it, a cluster that is paused could not even keep what it has.
+    pub never_held: bool,
 }
 
 /// An object as it was when a step was decided.
@@ -239,9 +241,9 @@ pub enum Act<A> {
         /// The size it gets.
         to: u16,
     },
-    /// Set labels and annotations of a pod.
+    /// Set labels and annotations of a pod, or of a claim.
     Label {
-        /// Which pod.
+        /// Which one.
         object: ObjectRef,
         /// As it was when the labels were decided.
         over: Over,
@@ -273,7 +275,10 @@ impl<A: Action> Step<A> {
 
     /// The lane whose pause holds this step back, if any does.
     pub fn lane(&self) -> Option<Lane> {
-        match self.act {
+        match &self.act {
+            Act::Apply(manifest) if manifest.never_held => None,
+            // What is noted on a volume outlives every member.
+            Act::Label { object, .. } if object.kind == ObjectKind::PersistentVolumeClaim => Some(Lane::Resources),
             Act::Apply(_)
             | Act::Delete { .. }
             | Act::DeleteAlone { .. }

@@ -78,6 +78,8 @@ pub struct StatefulSetView {
     pub observed_generation: Option<i64>,
     /// `status.updateRevision`
     pub update_revision: Option<String>,
+    /// `status.currentRevision`
+    pub current_revision: Option<String>,
 }
 
 /// A pod.
@@ -89,6 +91,8 @@ pub struct PodView {
     pub phase: String,
     /// Whether the condition `Ready` is true.
     pub ready: bool,
+    /// Since when that is as it is.
+    pub ready_since: Option<Timestamp>,
     /// The id of the first container while it runs: another id is another process.
     pub process: Option<String>,
     /// `status.podIP`

@@ -157,6 +157,8 @@ impl Executor<'_> {
             ObjectKind::ControllerRevision => self.delete_judged::<Template>(object, over.clone()).await,
             ObjectKind::ConfigMap => self.delete_judged::<ConfigMap>(object, over.clone()).await,
             ObjectKind::PodDisruptionBudget => self.delete_judged::<DisruptionBudget>(object, over.clone()).await,
+            ObjectKind::PersistentVolumeClaim => self.delete_judged::<Claim>(object, over.clone()).await,
+            ObjectKind::StatefulSet => self.delete_judged::<StatefulSet>(object, over.clone()).await,
             _ => Outcome::Failed { why: format!("{object} is never deleted") },
         }
     }
@@ -226,10 +228,18 @@ impl Executor<'_> {
         labels: &BTreeMap<String, Option<String>>,
         annotations: &BTreeMap<String, Option<String>>,
     ) -> Outcome {
-        let Over { uid, resource_version } = over;
-        let metadata = json!({ "uid": uid, "resourceVersion": resource_version, "labels": labels, "annotations": annotations });
-        let body = json!({ "metadata": metadata });
-        outcome(self.patch_merge::<Pod>(object, &body).await)
+        outcome(self.patch_merge::<Pod>(object, &noted(over, labels, annotations)).await)
+    }
+
+    /// Sets labels and annotations of exactly this claim.
+    pub(crate) async fn mark(
+        &self,
+        _permit: &Permit<Resources>,
+        (object, over): (&ObjectRef, &Over),
+        labels: &BTreeMap<String, Option<String>>,
+        annotations: &BTreeMap<String, Option<String>>,
+    ) -> Outcome {
+        outcome(self.patch_merge::<Claim>(object, &noted(over, labels, annotations)).await)
     }
 
     /// Sets our copies on an object's metadata. Unforced: what somebody else set stays hers.
@@ -293,6 +303,11 @@ impl Executor<'_> {
         self.caches.put_answer(answer.clone());
         Ok(answer)
     }
+}
+
+fn noted(over: &Over, labels: &BTreeMap<String, Option<String>>, annotations: &BTreeMap<String, Option<String>>) -> Value {
+    let Over { uid, resource_version } = over;
+    json!({ "metadata": { "uid": uid, "resourceVersion": resource_version, "labels": labels, "annotations": annotations } })
 }
 
 fn has_labels(found: &ObjectMeta, labels: &BTreeMap<String, String>) -> bool {

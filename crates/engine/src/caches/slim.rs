@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use k8s_openapi::api::{apps, core, policy};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Resource;
 use kube::core::ObjectMeta;
 use serde::de::DeserializeOwned;
@@ -110,6 +111,7 @@ pub(crate) struct StatefulSet {
 struct StatefulSetStatus {
     observed_generation: Option<i64>,
     update_revision: Option<String>,
+    current_revision: Option<String>,
 }
 
 impl Child for StatefulSet {
@@ -122,6 +124,7 @@ impl Child for StatefulSet {
             replicas: replicas.unwrap_or(1),
             observed_generation: self.status.observed_generation,
             update_revision: self.status.update_revision,
+            current_revision: self.status.current_revision,
         }
     }
 
@@ -183,10 +186,12 @@ struct PodStatus {
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct PodCondition {
     #[serde(rename = "type")]
     type_: String,
     status: String,
+    last_transition_time: Option<Time>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -210,11 +215,13 @@ impl Child for Pod {
     fn view(self) -> PodView {
         let Self { metadata, spec, status } = self;
         let first = spec.containers.into_iter().next().map(|container| container.name).unwrap_or_default();
+        let ready = status.conditions.into_iter().find(|it| it.type_ == "Ready");
         let process = status.container_statuses.into_iter().find(|it| it.name == first && it.state.running.is_some());
         PodView {
             meta: slim(metadata),
             phase: status.phase,
-            ready: status.conditions.iter().any(|it| it.type_ == "Ready" && it.status == "True"),
+            ready: ready.as_ref().is_some_and(|it| it.status == "True"),
+            ready_since: ready.and_then(|it| it.last_transition_time).map(|time| time.0),
             process: process.and_then(|it| it.container_id),
             address: status.pod_ip,
             config_maps: spec.volumes.into_iter().filter_map(|volume| Some(volume.config_map?.name)).collect(),

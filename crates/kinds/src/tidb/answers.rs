@@ -22,7 +22,7 @@ pub struct PdSeen {
     pub leader: Read<Option<u64>>,
     /// How copies are placed.
     pub config: Read<PdConfig>,
-    /// How many copies `TiFlash` has to hold of anything: so many stores must stay.
+    /// How many copies TiFlash has to hold of anything: so many stores must stay.
     pub tiflash_copies: Read<u16>,
     /// The stores, those that have left included.
     pub stores: Read<Stores>,
@@ -108,19 +108,19 @@ pub enum Said {
         ready: bool,
     },
     /// `/metrics`, `tikv_raftstore_region_count{type="leader"}`.
-    TiKv {
+    Tikv {
         /// How many regions it leads.
         leaders: u64,
     },
     /// `/tiflash/store-status`, a word.
-    TiFlash {
+    Tiflash {
         /// Whether the word is `Running`.
         running: bool,
     },
     /// `/status`: 200 is healthy; anything else is no answer.
-    TiDb,
+    Tidb,
     /// `/status` and `/api/v1/captures`.
-    TiCdc {
+    Ticdc {
         /// The id of its capture.
         capture: String,
         /// Its version.
@@ -131,7 +131,7 @@ pub enum Said {
         listed: Read<bool>,
     },
     /// `/api/debug/health`: 200 is healthy; anything else is no answer.
-    TiProxy {
+    Tiproxy {
         /// What it says, as it is.
         info: String,
     },
@@ -151,11 +151,11 @@ impl Said {
     pub(super) fn about(&self) -> &'static str {
         match self {
             Self::Pd { .. } => "LookPd",
-            Self::TiKv { .. } => "LookTiKv",
-            Self::TiFlash { .. } => "LookTiFlash",
-            Self::TiDb => "LookTiDb",
-            Self::TiCdc { .. } => "LookTiCdc",
-            Self::TiProxy { .. } => "LookTiProxy",
+            Self::Tikv { .. } => "LookTikv",
+            Self::Tiflash { .. } => "LookTiflash",
+            Self::Tidb => "LookTidb",
+            Self::Ticdc { .. } => "LookTicdc",
+            Self::Tiproxy { .. } => "LookTiproxy",
             Self::Pump { .. } => "LookPump",
         }
     }

@@ -19,7 +19,7 @@ use super::component::Component;
 /// One server of a cluster: where it is reached, and which one it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Server {
-    /// What it is. The port is that component's [`status_port`](Component::status_port).
+    /// What it is. The port is that component's [`status_port`](super::component::status_port).
     pub component: Component,
     /// The namespace.
     pub namespace: String,
@@ -104,7 +104,8 @@ pub enum Task {
         store: u64,
     },
     /// Let a store give away all that it has, and leave for good: `DELETE /store/N`. `GET /store/N` must have shown this very address
-    /// right before, else nothing is sent and the task failed. Done as well when the store is on its way out already.
+    /// right before, else nothing is sent and the task failed. Done as well when the store is on its way out already, has left, or is not
+    /// known to PD at all (404).
     DeleteStore {
         /// Which store.
         store: u64,
@@ -141,7 +142,7 @@ pub enum Task {
         /// Its name.
         name: String,
     },
-    /// Let PD place copies by rules, as `TiFlash` needs it: `POST /config/replicate {"enable-placement-rules":"true"}`.
+    /// Let PD place copies by rules, as TiFlash needs it: `POST /config/replicate {"enable-placement-rules":"true"}`.
     EnablePlacementRules,
     /// Let another capture own the changefeeds: `POST /api/v1/owner/resign` at the server. Done as well where it is not known (404).
     ResignTiCdcOwner,
@@ -190,8 +191,9 @@ impl Action for Deed {
     }
 
     fn irreversible(&self) -> bool {
-        // A store can be called back until all that it had is elsewhere; when that is, PD decides and tells nobody beforehand.
-        matches!(self.task, Task::DeleteStore { .. } | Task::DeletePdMember { .. })
+        // A store can be called back until all that it had is elsewhere; when that is, PD decides and tells nobody beforehand. And whoever
+        // evicts leaders has to know, also after a restart, that it was he: else nobody would ever end it.
+        matches!(self.task, Task::DeleteStore { .. } | Task::DeletePdMember { .. } | Task::EvictLeaders { .. })
     }
 
     fn name(&self) -> &'static str {

@@ -153,6 +153,7 @@ fn manifest(cluster: &Validated, kind: ObjectKind, name: &str, spec: Value) -> M
         owner: cluster.owner.clone(),
         spec,
         over: None,
+        never_held: false,
     }
 }
 
