@@ -3,4 +3,5 @@
 pub mod answers;
 pub mod component;
 pub mod deeds;
+pub mod discovery;
 pub mod facts;
