@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Collected, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
@@ -31,7 +31,7 @@ impl Script {
                     let (answer, told) = (Arc::clone(&answer), Arc::clone(&told));
                     async move {
                         let line = format!("{} {}", request.method(), request.uri());
-                        let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+                        let body = request.into_body().collect().await.map(Collected::to_bytes).unwrap_or_default();
                         let whole = format!("{line} {}", String::from_utf8_lossy(&body)).trim_end().to_owned();
                         told.lock().unwrap_or_else(PoisonError::into_inner).push(whole);
                         let (status, text) = answer.lock().unwrap_or_else(PoisonError::into_inner)(&line);

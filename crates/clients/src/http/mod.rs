@@ -246,10 +246,14 @@ pub(crate) fn segment(text: &str) -> String {
     for byte in text.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => safe.push(char::from(byte)),
-            _ => safe.push_str(&format!("%{byte:02X}")),
+            _ => safe.extend(['%', digit(byte >> 4), digit(byte & 15)]),
         }
     }
     safe
+}
+
+fn digit(half: u8) -> char {
+    char::from_digit(half.into(), 16).unwrap_or('0').to_ascii_uppercase()
 }
 
 #[cfg(test)]

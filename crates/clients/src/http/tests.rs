@@ -20,8 +20,7 @@ async fn server(answers: Vec<&'static str>) -> (u16, mpsc::UnboundedReceiver<Str
             let (mut stream, _) = listener.accept().await.unwrap();
             let _heard = tell.send("connected".into());
             let mut buffer = vec![0; 65536];
-            loop {
-                let Ok(length @ 1..) = stream.read(&mut buffer).await else { break };
+            while let Ok(length @ 1..) = stream.read(&mut buffer).await {
                 let _heard = tell.send(String::from_utf8_lossy(&buffer[..length]).into_owned());
                 match answers.next() {
                     Some("") | None => break,

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use windlass_kinds::tidb::answers::{PdConfig, PdMember, Store, Stores};
 
 use crate::http::{Answer, Failure, Http, Peer};
-use shapes::{Cluster, Configuration, Health, Members, OneStore, Ranges, Rule, StoreList};
+use shapes::{Cluster, Configuration, Health, OneStore, Ranges, Roster, Rule, StoreList};
 
 /// Where clients reach PD.
 pub const CLIENT_PORT: u16 = 2379;
@@ -66,7 +66,7 @@ impl<'a> Pd<'a> {
     /// The members.
     pub async fn members(&self) -> Result<Membership, Failure> {
         let answer = self.read("asking PD for its members", "members").await?.yes()?;
-        answer.json::<Members>()?.told().map_err(|why| answer.strange(why))
+        answer.json::<Roster>()?.told().map_err(|why| answer.strange(why))
     }
 
     /// How copies are placed.

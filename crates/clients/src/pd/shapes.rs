@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use windlass_kinds::tidb::answers::{PdConfig, PdMember, Store};
 
 use super::{EVICT, Membership};
@@ -20,10 +20,10 @@ pub(super) struct Health {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Members {
+pub(super) struct Roster {
     header: Option<Header>,
-    members: Vec<Member>,
-    leader: Option<Member>,
+    members: Vec<Entry>,
+    leader: Option<Entry>,
 }
 
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ struct Header {
 }
 
 #[derive(Deserialize)]
-struct Member {
+struct Entry {
     member_id: Option<u64>,
     /// It has none before it has started.
     #[serde(default)]
@@ -41,7 +41,7 @@ struct Member {
     client_urls: Option<Vec<String>>,
 }
 
-impl Members {
+impl Roster {
     pub(super) fn told(self) -> Result<Membership, String> {
         if self.members.is_empty() {
             return Err("it lists no members, not even itself".to_owned());
@@ -179,7 +179,7 @@ impl OneStore {
 #[derive(Deserialize)]
 pub(super) struct Ranges {
     #[serde(rename = "store-id-ranges")]
-    stores: Option<BTreeMap<String, serde::de::IgnoredAny>>,
+    stores: Option<Map<String, Value>>,
 }
 
 impl Ranges {

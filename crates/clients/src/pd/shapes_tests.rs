@@ -30,7 +30,7 @@ fn members_that_have_not_started_are_listed_without_a_name() {
         "leader": {"name": "a-pd-0", "member_id": 1},
         "etcd_leader": {"name": "a-pd-0", "member_id": 1},
     });
-    let told = read::<Members>(whole).unwrap().told().unwrap();
+    let told = read::<Roster>(whole).unwrap().told().unwrap();
     assert_eq!((told.cluster, told.leader), (Some(9), Some(1)));
     let first = PdMember { id: 1, name: "a-pd-0".into(), client_url: "http://a-pd-0:2379".into() };
     let second = PdMember { id: 2, name: String::new(), client_url: String::new() };
@@ -39,7 +39,7 @@ fn members_that_have_not_started_are_listed_without_a_name() {
 
 #[test]
 fn a_list_of_members_that_cannot_be_is_no_answer() {
-    let told = |value| read::<Members>(value).and_then(Members::told);
+    let told = |value| read::<Roster>(value).and_then(Roster::told);
     assert!(told(json!({"members": []})).is_err());
     assert!(told(json!({"members": null})).is_err());
     assert!(told(json!({})).is_err());
@@ -48,7 +48,7 @@ fn a_list_of_members_that_cannot_be_is_no_answer() {
     assert_eq!(told(json!({"members": [{"name": "a", "member_id": 1}], "leader": {}})).unwrap().leader, None);
 }
 
-fn config(replication: Value) -> Result<PdConfig, String> {
+fn config(replication: &Value) -> Result<PdConfig, String> {
     read::<Configuration>(json!({ "replication": replication })).and_then(Configuration::told)
 }
 
@@ -61,11 +61,11 @@ fn configuration_is_read_in_all_its_forms() {
         json!({"max-replicas": 3, "location-labels": " zone, host,", "enable-placement-rules": " true"}),
     ];
     for form in forms {
-        assert_eq!(config(form.clone()), Ok(expected.clone()), "{form}");
+        assert_eq!(config(&form), Ok(expected.clone()), "{form}");
     }
-    let bare = config(json!({"max-replicas": 1})).unwrap();
+    let bare = config(&json!({"max-replicas": 1})).unwrap();
     assert_eq!(bare, PdConfig { max_replicas: 1, location_labels: vec![], placement_rules: false });
-    assert_eq!(config(json!({"max-replicas": 1, "location-labels": ""})).unwrap().location_labels, Vec::<String>::new());
+    assert_eq!(config(&json!({"max-replicas": 1, "location-labels": ""})).unwrap().location_labels, Vec::<String>::new());
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn configuration_that_cannot_be_read_is_named() {
         (json!({"max-replicas": 3, "enable-placement-rules": "perhaps"}), "enable-placement-rules"),
     ];
     for (form, name) in bad {
-        let why = config(form.clone()).unwrap_err();
+        let why = config(&form).unwrap_err();
         assert!(why.contains(&name.replace('-', "_")) || why.contains(name), "{form}: {why}");
     }
 }

@@ -9,6 +9,9 @@ use super::*;
 use crate::guard::Guard;
 use crate::script::Script;
 
+/// What is answered in turn, whether it is done then, and how often it was sent.
+type Case<'a> = (&'a [(u16, String)], bool, usize);
+
 const ADDRESS: &str = "a-tikv-0:20160";
 
 fn store(state: &str, labels: &[(&str, &str)]) -> String {
@@ -100,7 +103,7 @@ async fn older_members_are_ready_and_later_ones_say_so() {
 
 #[tokio::test]
 async fn a_store_is_deleted_once_and_only_where_it_was_meant_to_be() {
-    let table: &[(&[(u16, String)], bool, usize)] = &[
+    let table: &[Case] = &[
         // It was Up, and it is said that it leaves.
         (&[ok(store("Up", &[])), ok("\"The store is set as Offline.\"")], true, 1),
         // It leaves already, or has left.
@@ -130,7 +133,7 @@ async fn a_store_is_deleted_once_and_only_where_it_was_meant_to_be() {
 
 #[tokio::test]
 async fn a_store_is_called_back_until_it_has_left() {
-    let table: &[(&[(u16, String)], bool, usize)] = &[
+    let table: &[Case] = &[
         (&[ok(store("Offline", &[])), ok("\"The store's state is updated.\"")], true, 1),
         (&[ok(store("Up", &[]))], true, 0),
         (&[ok(store("Disconnected", &[]))], true, 0),

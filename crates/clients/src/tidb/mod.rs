@@ -192,7 +192,7 @@ impl Servers {
         }
         match self.peer(server).await {
             Ok(peer) => tasks::at_server(&self.http, &peer, &deed.task).await.unwrap_or_else(|| misplaced(deed)),
-            Err(failure) => tasks::failed(failure),
+            Err(failure) => tasks::failed(&failure),
         }
     }
 }

@@ -11,11 +11,11 @@ use crate::pd::Pd;
 
 /// What came of a change that needs no words.
 fn done(end: Result<(), Failure>) -> End {
-    end.map_or_else(failed, |()| End::Done)
+    end.map_or_else(|failure| failed(&failure), |()| End::Done)
 }
 
 /// What a failure means for a task.
-pub(super) fn failed(failure: Failure) -> End {
+pub(super) fn failed(failure: &Failure) -> End {
     let why = failure.to_string();
     match failure {
         Failure::Lost { .. } => End::Unknown { why },
@@ -44,7 +44,7 @@ pub(super) async fn at_pd(pd: Pd<'_>, task: &Task) -> Option<End> {
 pub(super) async fn at_server(http: &Http, peer: &Peer, task: &Task) -> Option<End> {
     Some(match task {
         Task::ResignTiCdcOwner => done(resign(http, peer).await),
-        Task::DrainCapture { capture } => drain(http, peer, capture).await.unwrap_or_else(failed),
+        Task::DrainCapture { capture } => drain(http, peer, capture).await.unwrap_or_else(|failure| failed(&failure)),
         Task::PumpOffline { node } => done(pump_offline(http, peer, node).await),
         Task::EvictLeaders { .. }
         | Task::StopEvicting { .. }

@@ -57,7 +57,7 @@ impl Desk {
 
     /// How a member begins.
     pub(super) async fn answer(&self, asker: &Asker) -> Answer {
-        let asked = self.started.elapsed();
+        let came = self.started.elapsed();
         let cluster = match self.cluster().await {
             Ok(cluster) => cluster,
             Err(why) => return Answer::Wait { why },
@@ -70,7 +70,7 @@ impl Desk {
         let now = self.started.elapsed();
         let scene = Scene { asker, cluster: &cluster, claims: &claims, told: &told, heard: &heard, now };
         let answer = scene.answer();
-        heard.note(asker.ordinal, own, asked, &answer, now);
+        heard.note(asker.ordinal, own, came, &answer, now);
         answer
     }
 
@@ -100,7 +100,7 @@ impl Desk {
 
     /// What PD says: that of this cluster, else one that it joins.
     async fn ask(&self, cluster: &Cluster, claims: &[Claim], asker: &Asker) -> Result<Told, String> {
-        let papers = if cluster.tls { Some(self.papers("cluster-client").await?) } else { None };
+        let papers = if cluster.tls.at_servers() { Some(self.papers("cluster-client").await?) } else { None };
         let tls = papers.map(|papers| papers.client_configuration()).transpose()?.map(Arc::new);
         let peer = |Endpoint { host, port }: Endpoint| {
             let local = self.port.map(|port| ("127.0.0.1".to_owned(), port));

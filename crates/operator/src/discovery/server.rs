@@ -84,7 +84,7 @@ struct Gate {
 
 impl Gate {
     async fn look_up(&self) -> Result<Manner, String> {
-        if !self.desk.cluster().await?.tls_at_discovery {
+        if !self.desk.cluster().await?.tls.at_discovery() {
             return Ok(Manner::Plain);
         }
         Ok(Manner::Tls(Arc::new(self.desk.papers("discovery").await?.server_configuration()?)))

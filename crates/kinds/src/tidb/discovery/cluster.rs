@@ -31,6 +31,29 @@ pub struct Peer {
     pub healthy: bool,
 }
 
+/// Who speaks TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tls {
+    /// Nobody.
+    Off,
+    /// The servers.
+    Servers,
+    /// The servers and discovery, which asks for certificates.
+    Everywhere,
+}
+
+impl Tls {
+    /// Whether the servers do.
+    pub fn at_servers(self) -> bool {
+        self != Self::Off
+    }
+
+    /// Whether discovery does.
+    pub fn at_discovery(self) -> bool {
+        self == Self::Everywhere
+    }
+}
+
 /// A cluster, as far as its members need it to begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
@@ -50,10 +73,8 @@ pub struct Cluster {
     pub addresses: Vec<String>,
     /// Whether members of PD are called by their host names.
     pub names_are_hosts: bool,
-    /// Whether its servers speak TLS.
-    pub tls: bool,
-    /// Whether discovery does, too.
-    pub tls_at_discovery: bool,
+    /// Who speaks TLS.
+    pub tls: Tls,
     /// The id in its status.
     pub recorded: Option<String>,
     /// The members of PD in its status.
@@ -104,7 +125,12 @@ impl Cluster {
         let names = |of: &Value| of.as_object().map(|all| all.keys().cloned().collect()).unwrap_or_default();
         let peer = |it: &Value| Some(Peer { client_url: text(&it["clientURL"])?, healthy: it["health"] == Value::Bool(true) });
         let peers = status["pd"]["peerMembers"].as_object().into_iter().flatten().filter_map(|(_, it)| peer(it)).collect();
-        let tls = spec["tlsCluster"]["enabled"] == Value::Bool(true);
+        let is_on = |name: &str| spec["tlsCluster"][name] == Value::Bool(true);
+        let tls = match (is_on("enabled"), is_on("enableDiscoveryMTLS")) {
+            (false, _) => Tls::Off,
+            (true, false) => Tls::Servers,
+            (true, true) => Tls::Everywhere,
+        };
         Ok(Self {
             members_wanted: members_wanted(object).map_err(|(field, why)| unreadable(field, why))?,
             instance: text(&metadata["labels"][INSTANCE]).unwrap_or_else(|| name.clone()),
@@ -113,7 +139,6 @@ impl Cluster {
             addresses,
             names_are_hosts: text(&spec["clusterDomain"]).is_some() || spec["acrossK8s"] == Value::Bool(true),
             tls,
-            tls_at_discovery: tls && spec["tlsCluster"]["enableDiscoveryMTLS"] == Value::Bool(true),
             recorded,
             members: names(&status["pd"]["members"]),
             peers,
@@ -124,7 +149,7 @@ impl Cluster {
 
     /// How its servers are spoken to.
     pub(super) fn scheme(&self) -> &'static str {
-        if self.tls { "https" } else { "http" }
+        if self.tls.at_servers() { "https" } else { "http" }
     }
 
     /// The labels by which its claims are found.

@@ -29,7 +29,7 @@ use std::time::Duration;
 use windlass_core::ordinals::Ordinal;
 
 use super::answers::PdMember;
-pub use cluster::{Claim, Cluster, Elsewhere, Peer, Unreadable};
+pub use cluster::{Claim, Cluster, Elsewhere, Peer, Tls, Unreadable};
 pub use endpoints::{Endpoint, verify};
 pub use heard::Heard;
 

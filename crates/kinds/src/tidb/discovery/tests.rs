@@ -7,6 +7,8 @@ use windlass_core::ordinals::Ordinals;
 
 use super::*;
 
+/// When members asked last, and what time it is now.
+const ASKED: Duration = Duration::from_secs(99);
 const NOW: Duration = Duration::from_secs(100);
 
 fn object() -> Value {
@@ -38,9 +40,8 @@ fn claims() -> Vec<Claim> {
 /// These members asked a second ago, and wait.
 fn heard(ordinals: &[u16]) -> Heard {
     let mut heard = Heard::default();
-    let asked = NOW - Duration::from_secs(1);
     for ordinal in ordinals.iter().copied().map(Ordinal::new) {
-        heard.note(ordinal, Claim::of(&claims(), ordinal), asked, &wait(), asked);
+        heard.note(ordinal, Claim::of(&claims(), ordinal), ASKED, &wait(), ASKED);
     }
     heard
 }
@@ -54,8 +55,8 @@ fn member(id: u64, name: &str) -> PdMember {
     PdMember { id, name: name.into(), client_url }
 }
 
-fn told(names: &[&str]) -> Result<Told, String> {
-    Ok(Told { cluster: Some(7), members: names.iter().zip(1..).map(|(name, id)| member(id, name)).collect() })
+fn told(names: &[&str]) -> Told {
+    Told { cluster: Some(7), members: names.iter().zip(1..).map(|(name, id)| member(id, name)).collect() }
 }
 
 fn silence() -> Result<Told, String> {
@@ -161,12 +162,12 @@ fn a_cluster_that_is_not_to_begin_here_does_not(#[case] change: fn(&mut Value), 
 #[test]
 fn a_member_joins_those_that_answer_but_not_itself() {
     let cluster = cluster(|_| {});
-    let join = answer(&asker(1), &cluster, claims(), &told(&["a-pd-0", "a-pd-1", "", "a-pd-2"]), &heard(&[]));
+    let join = answer(&asker(1), &cluster, claims(), &Ok(told(&["a-pd-0", "a-pd-1", "", "a-pd-2"])), &heard(&[]));
     let expected = "--join=http://a-pd-0.a-pd-peer.shop.svc:2379,http://a-pd-2.a-pd-peer.shop.svc:2379";
     assert_eq!(join.argument().unwrap(), expected);
     let host = told(&["a-pd-1.a-pd-peer.shop.svc"]);
     for alone in [told(&["a-pd-1"]), told(&["a-pd-1", ""]), host] {
-        let said = why(answer(&asker(1), &cluster, claims(), &alone, &heard(&[])));
+        let said = why(answer(&asker(1), &cluster, claims(), &Ok(alone), &heard(&[])));
         assert!(said.contains("no other member than a-pd-1"), "{said}");
     }
 }
@@ -174,7 +175,7 @@ fn a_member_joins_those_that_answer_but_not_itself() {
 #[test]
 fn nobody_joins_another_cluster_than_the_one_on_record() {
     let of = |id: Value| cluster(|object| object["status"] = json!({ "clusterID": id }));
-    let all = told(&["a-pd-0"]);
+    let all = Ok(told(&["a-pd-0"]));
     let said = why(answer(&asker(1), &of(json!("8")), claims(), &all, &heard(&[])));
     assert!(said.contains("answers as cluster 7") && said.contains("on record as 8"), "{said}");
     assert!(answer(&asker(1), &of(json!("7")), claims(), &all, &heard(&[])).argument().is_some());

@@ -1,6 +1,6 @@
 //! Members that ask, start, crash, lose their volumes and come back, in any order; a discovery that is started anew now and then; and an
 //! operator that records what it sees late, or never. Whatever happens, nobody begins a cluster while data of another one is anywhere,
-//! or is about to be.
+//! or is about to be, nor once one is on record.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -110,7 +110,7 @@ impl World {
 
     fn ask(&mut self, ordinal: Ordinal) {
         let asker = Asker { pod: format!("a-pd-{ordinal}"), ordinal, host: format!("a-pd-{ordinal}.a-pd-peer.n.svc") };
-        let (asked, claims) = (self.now, self.claims());
+        let (came, claims) = (self.now, self.claims());
         let uids = Claim::of(&claims, ordinal);
         // Others may do something between the question and the answer.
         self.now += Duration::from_millis(self.dice.below(2500).into());
@@ -119,7 +119,7 @@ impl World {
         let cluster = self.cluster();
         let scene = Scene { asker: &asker, cluster: &cluster, claims: &seen, told: &told, heard: &self.heard, now: self.now };
         let answer = scene.answer();
-        self.heard.note(ordinal, uids, asked, &answer, self.now);
+        self.heard.note(ordinal, uids, came, &answer, self.now);
         if matches!(answer, Answer::Begin { .. }) {
             self.check_that_nothing_is_there(ordinal);
             self.begun.push(ordinal);
@@ -134,6 +134,7 @@ impl World {
     }
 
     fn check_that_nothing_is_there(&self, beginner: Ordinal) {
+        assert_eq!((self.recorded, self.labelled), (None, None), "the cluster is on record, and {beginner} begins");
         for (ordinal, member) in self.members.iter().filter(|(ordinal, _)| **ordinal != beginner) {
             assert_eq!(member.data, None, "{ordinal} has data, and {beginner} begins");
             assert!(!matches!(member.doing, Doing::Obeys(_)), "{ordinal} is about to have data, and {beginner} begins");
@@ -178,10 +179,11 @@ impl World {
             80..85 => {
                 self.claims_made += 1;
                 let claim = self.claims_made;
+                self.labelled = self.labelled.filter(|(of, _)| *of != ordinal);
                 self.with(ordinal, |member| *member = Member { claim, bound: false, data: None, doing: Doing::Nothing });
             }
             85..90 => self.heard = Heard::default(),
-            90..92 => self.now += Duration::from_secs(60),
+            90..92 => self.now += Duration::from_mins(1),
             92..94 => self.recorded = self.recorded.or(self.answering()),
             94..96 => self.labelled = self.labelled.or(self.answering().map(|id| (ordinal, id))),
             96..98 if self.members.len() > 1 => {
