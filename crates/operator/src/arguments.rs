@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windlass_core::selector::Selector;
 
+use crate::discovery::DiscoveryOptions;
 use crate::mysql::{MysqlAgentOptions, MysqlInitOptions, MysqlSaveOptions};
 use crate::webhook::WebhookOptions;
 
@@ -23,6 +24,8 @@ pub(crate) enum Component {
     Controller(ControllerOptions),
     /// Judges MySQLClusters and BackupPolicies before they are stored.
     Webhook(WebhookOptions),
+    /// Tells members of PD of one TidbCluster how to begin.
+    Discovery(DiscoveryOptions),
     /// Prints the CustomResourceDefinitions.
     Crds,
     /// Prepares the data directory of a MySQL instance, in its pod, before mysqld starts.

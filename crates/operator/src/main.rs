@@ -2,6 +2,7 @@
 
 mod arguments;
 mod controller;
+mod discovery;
 mod mysql;
 mod telemetry;
 mod webhook;
@@ -16,6 +17,7 @@ fn main() -> ExitCode {
     let result = match arguments.component {
         Component::Controller(options) => controller::run(options),
         Component::Webhook(options) => webhook::run(options),
+        Component::Discovery(options) => discovery::run(options),
         Component::Crds => print_definitions(),
         Component::MysqlInit(options) => mysql::initialise(options),
         Component::MysqlAgent(options) => mysql::serve(options),

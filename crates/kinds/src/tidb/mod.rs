@@ -4,6 +4,7 @@ pub mod answers;
 pub mod build;
 pub mod component;
 pub mod deeds;
+pub mod discovery;
 mod evictions;
 pub mod facts;
 mod failover;
