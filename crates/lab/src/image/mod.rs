@@ -11,4 +11,4 @@ mod sources;
 
 pub(crate) use archive::references;
 pub use binary::{BinaryImage, from_binary};
-pub use recipe::{Directory, Recipe, RecipeFile, from_recipe, from_recipe_with};
+pub use recipe::{Also, Directory, Link, Recipe, RecipeFile, from_recipe, from_recipe_with};
