@@ -67,7 +67,7 @@ async fn main() -> ExitCode {
         Task::Up(options) => up::run(options).await,
         Task::Down(lab) => lab::down(&lab.name).await,
         Task::Lab(options) => lab::run(options).await,
-        Task::Test(options) => test::run(options).await,
+        Task::Test(options) => Box::pin(test::run(options)).await,
         Task::Campaign(options) => campaign::run(options).await,
         Task::Bench(options) => bench::run(options).await,
         Task::Gen(options) => generate::run(&options).await,

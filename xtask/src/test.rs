@@ -67,7 +67,8 @@ async fn stages(options: &Options, report: &mut Report) -> Result<()> {
 async fn without_lab(options: &Options, report: &mut Report) -> Result<()> {
     let cargo = |arguments: &[&str]| cargo::show(cargo::command(arguments));
     report.stage("format", cargo(&["fmt", "--all", "--check"])).await?;
-    let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"];
+    let on_the_lab = "windlass-e2e/lab,windlass-lab/lab";
+    let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--features", on_the_lab, "--", "--deny", "warnings"];
     report.stage("lints", cargo(&lints)).await?;
     let tests = ["test", "--workspace", "--locked"];
     // With the lab, the longest of them runs while the others wait for it.

@@ -61,9 +61,7 @@ impl Hooks {
             }
             Ok(Err(error)) => return (unknown(format!("exec in pod {:?} could not be started: {error}", exec.pod)), None),
             // The request may have arrived: the hook may run. A deed on such a member is not repeated before it was asked again.
-            Err(_) => {
-                return (unknown(format!("exec in pod {:?} was not answered within {} s", exec.pod, CALL.as_secs())), None);
-            }
+            Err(_) => return (ExecEnd::Unanswered { after: CALL }, None),
         };
         let mut end = finish(process).boxed();
         match tokio::time::timeout(exec.timeout, &mut end).await {

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::labels::AS_GOOD_AS;
 use crate::step::{ObjectKind, ObjectRef, Over};
 
 /// What every object has.
@@ -82,6 +83,31 @@ pub struct StatefulSetView {
     pub current_revision: Option<String>,
 }
 
+/// The label by which the controller of sets says of which template a pod is.
+pub const REVISION: &str = "controller-revision-hash";
+
+impl StatefulSetView {
+    /// Whether a pod is known to have another template than the newest one, and one that is not as good. Pods of a set that was taken
+    /// over need not be replaced for the sake of our labels.
+    pub fn is_outdated(&self, pod: &PodView) -> bool {
+        self.revision_of(pod).is_some_and(|(has, newest)| has != newest && !self.is_as_good(has))
+    }
+
+    /// Whether a pod is known to have the newest template, or one that is as good.
+    pub fn is_current(&self, pod: &PodView) -> bool {
+        self.revision_of(pod).is_some_and(|(has, newest)| has == newest || self.is_as_good(has))
+    }
+
+    /// Which template a pod has, and which is the newest.
+    fn revision_of<'a>(&'a self, pod: &'a PodView) -> Option<(&'a str, &'a str)> {
+        Some((pod.meta.labels.get(REVISION)?, self.update_revision.as_deref()?))
+    }
+
+    fn is_as_good(&self, revision: &str) -> bool {
+        self.object.meta.annotations.get(AS_GOOD_AS).is_some_and(|good| good == revision)
+    }
+}
+
 /// A pod.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PodView {
@@ -99,6 +125,8 @@ pub struct PodView {
     pub address: Option<String>,
     /// The `ConfigMaps` that it has as volumes.
     pub config_maps: BTreeSet<String>,
+    /// The first argument of each container that has one, by the container's name.
+    pub arguments: BTreeMap<String, String>,
 }
 
 /// A claim.
@@ -163,5 +191,32 @@ impl Children {
     /// Whether anything exists that tells of a cluster that was there before.
     pub fn tell_of_a_past(&self) -> bool {
         !(self.stateful_sets.is_empty() && self.pods.is_empty() && self.claims.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::the_newest(Some("r2"), Some("r2"), None, false, true)]
+    #[case::an_older_one(Some("r1"), Some("r2"), None, true, false)]
+    #[case::one_that_is_as_good(Some("r1"), Some("r2"), Some("r1"), false, true)]
+    #[case::another_one_is_as_good(Some("r0"), Some("r2"), Some("r1"), true, false)]
+    #[case::a_pod_that_does_not_say(None, Some("r2"), None, false, false)]
+    #[case::a_set_that_does_not_say(Some("r1"), None, None, false, false)]
+    fn a_pod_beside_the_newest_template(
+        #[case] has: Option<&str>,
+        #[case] newest: Option<&str>,
+        #[case] as_good: Option<&str>,
+        #[case] outdated: bool,
+        #[case] current: bool,
+    ) {
+        let mut set = StatefulSetView { update_revision: newest.map(Into::into), ..StatefulSetView::default() };
+        set.object.meta.annotations.extend(as_good.map(|good| (AS_GOOD_AS.to_owned(), good.to_owned())));
+        let mut pod = PodView::default();
+        pod.meta.labels.extend(has.map(|has| (REVISION.to_owned(), has.to_owned())));
+        assert_eq!((set.is_outdated(&pod), set.is_current(&pod)), (outdated, current));
     }
 }

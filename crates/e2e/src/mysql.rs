@@ -1,5 +1,6 @@
 //! The MySQL example, and a client of its database.
 
+mod by_hand;
 pub mod faults;
 pub mod load;
 

@@ -38,6 +38,18 @@ impl Stage {
         self.main_release().pods(self).await
     }
 
+    /// The metrics of the operator that leads.
+    pub async fn operator_metrics(&self) -> Result<String> {
+        for pod in self.operator_pods().await? {
+            let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{}:8080/proxy/metrics", pod.name_any());
+            let text = self.client().request_text(http::Request::get(path).body(Vec::new())?).await?;
+            if text.lines().any(|line| line == "windlass_leader 1") {
+                return Ok(text);
+            }
+        }
+        anyhow::bail!("no operator leads")
+    }
+
     /// Ends the operator and waits until another one is ready.
     pub async fn restart_operator(&self) -> Result<()> {
         if let Ok(command) = std::env::var(RESTART_VARIABLE) {

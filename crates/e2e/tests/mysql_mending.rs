@@ -8,8 +8,8 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::api::{DeleteParams, ListParams};
 use serde_json::json;
+use windlass_e2e::mysql::Mysql;
 use windlass_e2e::mysql::load::{Writer, check_kept};
-use windlass_e2e::mysql::{Mysql, Stoppable};
 use windlass_e2e::{LONG, Stage, wait_for};
 
 /// The UIDs of all pods of the cluster.
@@ -99,16 +99,7 @@ async fn wipe(mysql: &Mysql, ordinal: u16) -> Result<()> {
 async fn purge(mysql: &Mysql, writer: &Writer) -> Result<()> {
     let replica = a_replica(mysql).await?;
     let before = server(mysql, replica).await?;
-    mysql.stop(Stoppable::Clustering).await?;
-    mysql.administer(replica, "STOP REPLICA").await?;
-    writer.goes_on().await?;
-    let primary = mysql.primary().await?;
-    mysql.administer(primary, "FLUSH BINARY LOGS").await?;
-    let logs = mysql.administer(primary, "SHOW BINARY LOGS").await?;
-    let last = logs.lines().last().and_then(|line| line.split_whitespace().next()).context("no binary log")?;
-    mysql.administer(primary, &format!("PURGE BINARY LOGS TO '{last}'")).await?;
-    writer.goes_on().await?;
-    mysql.start(Stoppable::Clustering).await?;
+    mysql.leave_behind(replica, writer).await?;
     wait_for("the instance has another server's data", LONG, async || {
         let now = server(mysql, replica).await?;
         ensure!(now != before, "it is still the same server");

@@ -70,6 +70,11 @@ async fn stopped_clustering_leaves_servers_alone_until_it_is_started() -> Result
                 ensure!(mysql.condition(type_).await?.status == "Unknown", "{type_} is known again");
             }
             ensure!(mysql.primary().await? == primary, "another instance became the primary");
+            check_figures(
+                &mysql,
+                &[("clustering_stopped", "1.0"), ("reconciliation_stopped", "0.0"), ("healthy", "NaN"), ("available", "NaN")],
+            )
+            .await?;
             let others: Vec<u16> = (0..3).filter(|ordinal| *ordinal != primary).collect();
             only_reads_since(&mysql, since, &others).await?;
 
@@ -89,6 +94,18 @@ async fn stopped_clustering_leaves_servers_alone_until_it_is_started() -> Result
             align_by_hand(&mysql).await
         })
         .await
+}
+
+/// The operator that was started just now shows what the one before it did.
+async fn check_figures(mysql: &Mysql, expected: &[(&str, &str)]) -> Result<()> {
+    let metrics = mysql.place.stage().operator_metrics().await?;
+    let namespace = format!("namespace=\"{}\"", mysql.place.namespace());
+    for (name, value) in expected {
+        let is_meant = |line: &&str| line.starts_with(&format!("moco_cluster_{name}{{")) && line.contains(&namespace);
+        let line = metrics.lines().find(is_meant).with_context(|| format!("there is no moco_cluster_{name}"))?;
+        ensure!(line.ends_with(&format!(" {value}")), "{line}, and not {value}");
+    }
+    Ok(())
 }
 
 /// Objects are looked after while only clustering is stopped.

@@ -18,7 +18,7 @@ use crate::report::Report;
 const WITH_THE_OPERATOR: [&str; 11] =
     ["conformance", "chart", "pause", "mysql_pause", "plugin", "status", "admission", "helm", "claims", "memory", "leader"];
 /// Those that deal with a database, beside them.
-const WITH_A_DATABASE: [&str; 5] = ["galera", "restore", "mysql", "mysql_mending", "mysql_outside"];
+const WITH_A_DATABASE: [&str; 6] = ["galera", "restore", "mysql", "mysql_mending", "mysql_outside", "mysql_adoption"];
 /// Those that break a database, beside both.
 const WITH_A_BROKEN_DATABASE: [&str; 2] = ["recovery", "failover"];
 /// Those that run alone. The last judges the permissions by the calls that all the others made.

@@ -223,6 +223,7 @@ fn limit(task: &Task) -> Duration {
         | Task::AwaitAcknowledgements { .. }
         | Task::Follow { .. }
         | Task::StopReceiving
+        | Task::StopAcknowledging
         | Task::Depose
         | Task::Save { .. }
         | Task::Replace { .. }

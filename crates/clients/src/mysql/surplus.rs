@@ -49,6 +49,7 @@ pub(super) async fn save(servers: &Servers, place: &Place, set: &str) -> Result<
         ExecEnd::Exited { code: 0, .. } => Ok(()),
         ExecEnd::Exited { code, errors, .. } => Err(strange(&format!("the agent says, with code {code}: {errors}"))),
         ExecEnd::Unknown { why } => Err(strange(&why)),
+        ExecEnd::Unanswered { after } => Err(strange(&format!("nobody answered within {} s", after.as_secs()))),
         ExecEnd::StillRunning { after } => Err(strange(&format!("the agent still runs after {} s", after.as_secs()))),
     }
 }

@@ -26,6 +26,9 @@ const BETWEEN_DISCONNECTS: Duration = Duration::from_secs(1);
 /// How long a server tries to close, besides the patience. Orders that wait for ever would pile up in it, one for each that was decided.
 const CLOSING: Duration = Duration::from_secs(30);
 
+/// How long a server that is about to take writes may take to forget its source first.
+const FORGETTING: Duration = Duration::from_millis(300);
+
 /// Does it.
 pub(super) async fn run(servers: &Servers, place: &Place, task: &Task) -> Result<(), Failure> {
     // The agent does it, on a server that may let us not in.
@@ -38,10 +41,11 @@ pub(super) async fn run(servers: &Servers, place: &Place, task: &Task) -> Result
     let mut work = Work { session, passwords: &passwords, pod: &place.pod };
     match task {
         Task::CloseToWrites { patience } => work.close(servers, place, *patience).await,
-        Task::OpenToWrites => work.open().await,
+        Task::OpenToWrites => work.open(servers, place).await,
         Task::AwaitAcknowledgements { count } => work.await_acknowledgements(*count).await,
         Task::Follow { source, acknowledges } => work.follow(source, *acknowledges).await,
         Task::StopReceiving => work.session.run("stopping to receive", "STOP REPLICA IO_THREAD").await,
+        Task::StopAcknowledging => work.stop_acknowledging().await,
         Task::CatchUp { set, within } => work.catch_up(set, *within).await,
         Task::Depose => work.depose(servers, place).await,
         Task::Clone { donor } => work.clone_from(donor, None).await,
@@ -132,17 +136,31 @@ impl Work<'_> {
         closed
     }
 
-    async fn open(&mut self) -> Result<(), Failure> {
+    /// Opens the server. Its source is forgotten before that, or after it where that takes long: one that ended in the middle of a
+    /// transaction leaves half of it, and to stop applying takes a minute then. Nothing more arrives, and clients wait for nobody.
+    async fn open(&mut self, servers: &Servers, place: &Place) -> Result<(), Failure> {
         end_clients(&mut self.session).await?;
         self.let_clients_in().await?;
-        self.session.run("stopping replication", "STOP REPLICA").await?;
-        self.session.run("forgetting the source", "RESET REPLICA ALL").await?;
+        self.session.run("stopping to receive", "STOP REPLICA IO_THREAD").await?;
+        let (mut beside, _) = servers.log_in(place).await?;
+        let mut forgetting = std::pin::pin!(async {
+            beside.run("stopping replication", "STOP REPLICA").await?;
+            beside.run("forgetting the source", "RESET REPLICA ALL").await
+        });
+        let forgotten = tokio::time::timeout(FORGETTING, &mut forgetting).await;
         // This switches super_read_only off as well.
         self.session.run("opening the server to writes", "SET GLOBAL read_only = 0").await?;
         let server = self.server().await?;
         if self.switch(&server, "read_only")? || self.switch(&server, "super_read_only")? {
             let why = format!("the server of pod {:?} took the order to open to writes, and is still read-only", self.pod);
             return Err(Failure::Untried(why));
+        }
+        let forgotten = match forgotten {
+            Ok(end) => end,
+            Err(_) => forgetting.await,
+        };
+        if let Err(why) = forgotten {
+            tracing::warn!(pod = place.pod, %why, "a new primary still knows whom it followed");
         }
         Ok(())
     }
@@ -166,6 +184,14 @@ impl Work<'_> {
         self.set(side.alone, 1).await?;
         self.set(side.count, u32::from(count)).await?;
         self.set(side.enabled, 1).await
+    }
+
+    async fn stop_acknowledging(&mut self) -> Result<(), Failure> {
+        match self.semi_sync().await?.0.replica {
+            Some(enabled) => self.set(enabled, 0).await,
+            // What is not there acknowledges nothing.
+            None => Ok(()),
+        }
     }
 
     async fn follow(&mut self, source: &Source, acknowledges: bool) -> Result<(), Failure> {

@@ -87,6 +87,30 @@ async fn a_cluster_is_put_together_and_its_primary_changes() {
     }
 }
 
+/// As while somebody copies its data, or while it waits for the other half of a transaction.
+#[tokio::test]
+#[ignore = "needs a mysqld: the head of the file says how"]
+async fn a_new_primary_takes_writes_although_it_cannot_stop_to_apply() {
+    let (world, first, second) = (World::new(), Server::start(0).await, Server::start(1).await);
+    world.done(&first, Task::OpenToWrites).await;
+    let mut app = first.app().await;
+    app.query_drop("CREATE DATABASE d").await.unwrap();
+    app.query_drop("CREATE TABLE d.t (id INT PRIMARY KEY)").await.unwrap();
+    world.done(&second, follow(&first, false)).await;
+    let set = world.see(&first).await.executed.to_string();
+    world.done(&second, Task::CatchUp { set, within: Duration::from_secs(20) }).await;
+    world.done(&second, Task::StopReceiving).await;
+    let mut copies = second.root().await;
+    copies.query_drop("LOCK INSTANCE FOR BACKUP").await.unwrap();
+    world.done(&second, Task::OpenToWrites).await;
+    let known = world.see(&second).await;
+    assert!(!known.read_only && known.replication.is_some_and(|it| !it.connects));
+    second.app().await.query_drop("INSERT INTO d.t VALUES (1)").await.unwrap();
+    copies.query_drop("UNLOCK INSTANCE").await.unwrap();
+    world.done(&second, Task::OpenToWrites).await;
+    assert!(world.see(&second).await.replication.is_none());
+}
+
 #[tokio::test]
 #[ignore = "needs a mysqld: the head of the file says how"]
 async fn who_does_not_catch_up_says_what_is_missing() {

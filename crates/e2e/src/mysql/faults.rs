@@ -6,7 +6,8 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::Mysql;
+use super::load::Writer;
+use super::{Mysql, Stoppable};
 
 impl Mysql {
     /// The process of an instance's server, as the machine knows it.
@@ -30,6 +31,20 @@ impl Mysql {
         let pid = self.process(ordinal).await?;
         kill_process(pid, signal)?;
         Ok(pid)
+    }
+
+    /// Lets a replica miss transactions that the primary has purged from its binary logs by then.
+    pub async fn leave_behind(&self, replica: u16, writer: &Writer) -> Result<()> {
+        self.stop(Stoppable::Clustering).await?;
+        self.administer(replica, "STOP REPLICA").await?;
+        writer.goes_on().await?;
+        let primary = self.primary().await?;
+        self.administer(primary, "FLUSH BINARY LOGS").await?;
+        let logs = self.administer(primary, "SHOW BINARY LOGS").await?;
+        let last = logs.lines().last().and_then(|line| line.split_whitespace().next()).context("no binary log")?;
+        self.administer(primary, &format!("PURGE BINARY LOGS TO '{last}'")).await?;
+        writer.goes_on().await?;
+        self.start(Stoppable::Clustering).await
     }
 
     /// The address of an instance's pod.

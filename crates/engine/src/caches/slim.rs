@@ -186,7 +186,7 @@ pub(crate) struct Pod {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct PodSpec {
     #[serde(default)]
-    containers: Vec<Named>,
+    containers: Vec<Container>,
     #[serde(default)]
     volumes: Vec<Volume>,
 }
@@ -204,8 +204,10 @@ struct ConfigMapVolume {
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-struct Named {
+struct Container {
     name: String,
+    #[serde(default)]
+    args: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -250,7 +252,7 @@ impl Child for Pod {
 
     fn view(self) -> PodView {
         let Self { metadata, spec, status } = self;
-        let first = spec.containers.into_iter().next().map(|container| container.name).unwrap_or_default();
+        let first = spec.containers.first().map(|container| container.name.clone()).unwrap_or_default();
         let ready = status.conditions.into_iter().find(|it| it.type_ == "Ready");
         let process = status.container_statuses.into_iter().find(|it| it.name == first && it.state.running.is_some());
         PodView {
@@ -261,6 +263,7 @@ impl Child for Pod {
             process: process.and_then(|it| it.container_id),
             address: status.pod_ip,
             config_maps: spec.volumes.into_iter().filter_map(|volume| Some(volume.config_map?.name)).collect(),
+            arguments: spec.containers.into_iter().filter_map(|it| Some((it.name, it.args.into_iter().next()?))).collect(),
         }
     }
 

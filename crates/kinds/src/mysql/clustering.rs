@@ -11,6 +11,7 @@ use windlass_core::reason;
 use windlass_core::step::{Act, ObjectKind, ObjectRef, Step};
 
 use super::acknowledging::{Next, Voter, next};
+use super::build;
 use super::deeds::{CATCH_UP, Deed, Place, Source, Task};
 use super::gtid::GtidSet;
 use super::instance::{CloneState, Instance, Known};
@@ -111,7 +112,7 @@ impl Planner<'_> {
         let replicas: Vec<Instance> = self.scene.replicas().cloned().collect();
         for it in replicas {
             let Some(known) = &it.known else { continue };
-            if known.clone == Some(CloneState::Unfinished) {
+            if known.clone == Some(CloneState::Unfinished) || self.scene.is_copying(it.ordinal) {
                 self.wait(reason!("Cloning"), format!("instance {} copies data", it.ordinal), false);
             } else if !known.super_read_only || known.waiting_commits > 0 {
                 self.task(it.ordinal, Task::Depose, "it is not the primary, and takes writes");
@@ -259,9 +260,16 @@ impl Planner<'_> {
         // Another server in its place is not meant, and one that was not asked since the last task has been told already, perhaps.
         let is_meant = |voter: &&Voter| self.scene.known(voter.ordinal).is_some_and(|known| known.server == voter.server);
         let meant: Vec<Ordinal> = voters.iter().filter(is_meant).map(|voter| voter.ordinal).collect();
+        let errant = self.scene.cluster().errant();
         for ordinal in meant {
             let why = if acknowledges { "it is to acknowledge" } else { "it is not to acknowledge any more" };
-            self.task(ordinal, Task::Follow { source: source.clone(), acknowledges }, why);
+            // One that takes no part is not made to follow for the sake of it.
+            let task = if errant.contains(&ordinal) {
+                Task::StopAcknowledging
+            } else {
+                Task::Follow { source: source.clone(), acknowledges }
+            };
+            self.task(ordinal, task, why);
         }
     }
 
@@ -307,7 +315,7 @@ impl Planner<'_> {
     /// failed is tried again after a while.
     pub(super) fn task(&mut self, ordinal: Ordinal, task: Task, why: &str) {
         let was_asked = self.scene.known(ordinal).is_some() || self.scene.is_refused(ordinal);
-        let Some(place) = self.scene.place(ordinal).filter(|_| was_asked) else { return };
+        let Some(place) = self.scene.place(ordinal).filter(|_| was_asked && !self.scene.is_copying(ordinal)) else { return };
         if let Some(failed) = self.scene.failed(ordinal).filter(|failed| failed.task == task) {
             let (named, times): (&str, _) = ((&task).into(), failed.times);
             let message = format!("{named} on instance {ordinal} failed {times} times and is tried again: {}", failed.why);
@@ -321,6 +329,9 @@ impl Planner<'_> {
         if self.scene.repeats_at(ordinal, &task).is_some_and(|at| at > self.scene.observed.now) {
             return;
         }
+        if task.needs_agent() && !self.scene.pod(ordinal).is_some_and(build::has_agent) {
+            return self.wait(reason!("AgentMissing"), without_agent(&Deed { place, task }), true);
+        }
         let deed = Deed { place, task };
         if self.scene.running(ordinal).is_none()
             && !self.plan.steps.iter().any(|it| matches!(&it.act, Act::Member(other) if other.place == deed.place))
@@ -328,4 +339,12 @@ impl Planner<'_> {
             self.plan.steps.push(Step::new(Act::Member(deed), why));
         }
     }
+}
+
+/// What somebody can do about a pod that another operator made.
+fn without_agent(deed: &Deed) -> String {
+    format!(
+        "to {deed}, its pod needs the agent of Windlass, and runs none: another operator made it; restart the cluster with `kubectl \
+         windlass restart`, pod by pod, and each comes back with one"
+    )
 }

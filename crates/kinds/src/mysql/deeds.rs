@@ -105,6 +105,8 @@ pub enum Task {
     },
     /// Let it receive nothing any more; what it received it goes on to apply.
     StopReceiving,
+    /// Let an instance that receives nothing acknowledge nothing either, when it does again.
+    StopAcknowledging,
     /// Wait until it has executed all of a set of transactions.
     CatchUp {
         /// The set, as the server writes it.
@@ -143,6 +145,13 @@ pub enum Task {
         /// Whom.
         outside: Outside,
     },
+}
+
+impl Task {
+    /// Whether the server cannot do it by itself, and the agent beside it has to.
+    pub(super) fn needs_agent(&self) -> bool {
+        matches!(self, Self::Save { .. } | Self::CloneFromOutside { .. })
+    }
 }
 
 /// A task for one instance.
@@ -184,6 +193,7 @@ impl Display for Deed {
             Task::Follow { source, acknowledges: true } => write!(f, "let {pod} follow {} and acknowledge", source.host),
             Task::Follow { source, acknowledges: false } => write!(f, "let {pod} follow {}", source.host),
             Task::StopReceiving => write!(f, "let {pod} receive nothing"),
+            Task::StopAcknowledging => write!(f, "let {pod} acknowledge nothing"),
             Task::CatchUp { .. } => write!(f, "wait until {pod} has caught up"),
             Task::Depose => write!(f, "cut off the clients of {pod}, and close it to writes"),
             Task::Clone { donor } => write!(f, "copy the data of {} to {pod}", donor.host),

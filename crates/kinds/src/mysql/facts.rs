@@ -136,6 +136,8 @@ pub struct InstanceFacts {
     pub done: Option<(Task, Timestamp)>,
     /// What was put beside its data directory last.
     pub saved: Option<String>,
+    /// Whether its data is being replaced although nobody waits for it any longer. The end of it will be heard of.
+    pub copying: bool,
 }
 
 /// A task that failed.
@@ -211,6 +213,7 @@ impl Facts {
             failure: None,
             done: None,
             saved: None,
+            copying: false,
         };
         let known = self.all.entry(pod).or_insert_with(|| fresh.clone());
         if (&known.pod_uid, &known.process) != (&fresh.pod_uid, &fresh.process) {
@@ -230,6 +233,9 @@ impl Facts {
             News::Source(_) => {}
             News::Ended { task, end } => {
                 known.known = None;
+                if matches!(task, Task::Clone { .. } | Task::Replace { .. }) {
+                    known.copying = end == End::StillRunning;
+                }
                 known.done = (end == End::Done).then(|| (task.clone(), now));
                 known.failure = match (task, end) {
                     (Task::Save { set }, End::Done) => {

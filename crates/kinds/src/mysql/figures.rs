@@ -14,7 +14,6 @@ use windlass_core::metrics::{Described, Measure, Sort, own};
 use super::deeds::Deed;
 use super::office::Change;
 use super::remember::entries;
-use super::roll::REVISION;
 use super::scene::Scene;
 use super::{MySql, probes};
 
@@ -132,10 +131,9 @@ pub(super) fn figures(observed: &Observed<'_, MySql>, report: &Report<'_, Deed>,
 
 /// How many pods have a template that is being replaced, and how many the newest one.
 fn revisions(scene: &Scene<'_>) -> (u16, u16) {
-    let newest = scene.set.and_then(|set| set.update_revision.as_ref());
     let count = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
     let pods = scene.by_pod();
-    let updated = pods.values().filter(|pod| newest.is_some() && pod.meta.labels.get(REVISION) == newest).count();
+    let updated = pods.values().filter(|pod| scene.set.is_some_and(|set| set.is_current(pod))).count();
     let current = if updated == pods.len() { updated } else { pods.len() - updated };
     (count(current), count(updated))
 }

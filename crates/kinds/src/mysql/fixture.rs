@@ -16,8 +16,9 @@ use windlass_core::memory::Memory;
 use windlass_core::ordinals::Ordinal;
 use windlass_core::plan::Plan;
 use windlass_core::step::{Act, ObjectKind};
-use windlass_core::views::{Children, ClaimView, Compact, Meta, ObjectView, PodView, StatefulSetView};
+use windlass_core::views::{Children, ClaimView, Compact, Meta, ObjectView, PodView, REVISION, StatefulSetView};
 
+use super::build::with_agent;
 use super::deeds::{Deed, Place};
 use super::facts::{Fact, Facts, News, Silence};
 use super::gtid::Uuid;
@@ -48,7 +49,7 @@ pub(super) fn claim_name(number: u16) -> String {
     format!("mysql-data-{}", pod_name(number))
 }
 
-fn server(number: u16) -> Uuid {
+pub(super) fn server(number: u16) -> Uuid {
     Uuid::new(u128::from(number) + 1)
 }
 
@@ -142,7 +143,7 @@ impl Fixture {
     fn add(&mut self, size: u16, number: u16) {
         let name = pod_name(number);
         let mut meta = self.meta(&name);
-        meta.labels.insert("controller-revision-hash".into(), "r1".into());
+        meta.labels.insert(REVISION.into(), "r1".into());
         let role = if number == 0 { keys::ROLE_PRIMARY } else { keys::ROLE_REPLICA };
         meta.labels.insert(keys::ROLE.into(), role.into());
         let pod = PodView {
@@ -151,6 +152,7 @@ impl Fixture {
             ready: true,
             process: Some(format!("process-{number}")),
             address: Some(format!("10.0.0.{number}")),
+            arguments: with_agent(),
             ..PodView::default()
         };
         self.children.pods.insert(name, pod);

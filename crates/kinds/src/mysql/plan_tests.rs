@@ -1,6 +1,8 @@
 use rstest::rstest;
+use windlass_api::logbook::mysql::{CouncilEntry, VoterEntry};
 
-use super::super::fixture::{Fixture, SET, claim_name};
+use super::super::facts::News;
+use super::super::fixture::{Fixture, SET, claim_name, server};
 
 fn scales(fixture: &Fixture) -> Vec<String> {
     fixture.steps().into_iter().filter(|step| step.starts_with("scale")).collect()
@@ -77,4 +79,22 @@ fn offline_takes_the_budget_away_and_keeps_the_claims() {
     let steps = fixture.steps();
     assert!(steps.contains(&"delete PodDisruptionBudget moco-harbour".to_owned()), "{steps:?}");
     assert!(!steps.iter().any(|step| step.contains(&claim_name(0))), "{steps:?}");
+}
+
+/// It would receive half of a transaction before it is stopped again, and then takes a minute to stop.
+#[test]
+fn an_instance_that_takes_no_part_does_not_follow_for_the_sake_of_not_acknowledging() {
+    let mut fixture = Fixture::healthy(3);
+    let pod = fixture.pod(2).clone();
+    let mut known = fixture.facts.of(&pod).unwrap().known.clone().unwrap();
+    known.executed = known.executed.joined_with(&format!("{}:1-2", known.server).parse().unwrap());
+    known.replication = None;
+    fixture.hear(2, News::Seen(Box::new(known)));
+    let council = |ordinals: &[u16]| CouncilEntry {
+        voters: ordinals.iter().map(|it| VoterEntry { ordinal: *it, server: server(*it).to_string() }).collect(),
+        count: 1,
+    };
+    fixture.logbook.mysql.as_mut().unwrap().councils = vec![council(&[1, 2]), council(&[1])];
+    let tasks: Vec<String> = fixture.steps().into_iter().filter(|step| step.starts_with("let ")).collect();
+    assert_eq!(tasks, ["let moco-harbour-2 acknowledge nothing"]);
 }

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use windlass_api::mysql::conditions::State;
 use windlass_api::mysql::keys;
-use windlass_core::labels::AS_GOOD_AS;
 use windlass_core::ordinals::Ordinal;
 use windlass_core::reason;
 use windlass_core::step::{Act, ObjectKind};
@@ -16,22 +15,13 @@ use windlass_core::views::{PodView, StatefulSetView};
 
 use super::plan::Planner;
 
-pub(super) const REVISION: &str = "controller-revision-hash";
-
-/// The pods of a set, and the revision that they should have.
+/// The pods of a set.
 struct Fleet<'a> {
     set: &'a StatefulSetView,
-    revision: String,
     pods: BTreeMap<Ordinal, &'a PodView>,
 }
 
 impl Fleet<'_> {
-    fn is_outdated(&self, pod: &PodView) -> bool {
-        // Pods of a set that was taken over need not be replaced for the sake of our labels.
-        let as_good = self.set.object.meta.annotations.get(AS_GOOD_AS);
-        pod.meta.labels.get(REVISION).is_some_and(|has| *has != self.revision && Some(has) != as_good)
-    }
-
     /// A pod that is on its way: while there is one, no other is taken away.
     fn on_its_way(&self) -> Option<String> {
         let ends = |pod: &&PodView| pod.meta.deleting;
@@ -53,14 +43,16 @@ impl Planner<'_> {
     /// Replaces one outdated pod, or says what that waits for.
     pub(super) fn roll(&mut self) {
         let Some(set) = self.scene.set.filter(|set| !set.object.meta.deleting && !self.scene.offline) else { return };
-        let Some(revision) = set.update_revision.clone() else { return };
+        if set.update_revision.is_none() {
+            return;
+        }
         if set.observed_generation != set.object.meta.generation {
             let message = "which pods are outdated is not known before the StatefulSet controller has seen the newest template";
             return self.wait(reason!("RollingOut"), message, false);
         }
-        let fleet = Fleet { set, revision, pods: self.scene.by_pod() };
+        let fleet = Fleet { set, pods: self.scene.by_pod() };
         let primary = self.scene.primary();
-        let outdated = fleet.pods.iter().filter(|(_, pod)| fleet.is_outdated(pod) && !pod.meta.deleting);
+        let outdated = fleet.pods.iter().filter(|(_, pod)| set.is_outdated(pod) && !pod.meta.deleting);
         let next = outdated.max_by_key(|(ordinal, pod)| (!pod.ready, **ordinal != primary, **ordinal));
         let Some((&ordinal, &pod)) = next else { return };
         let (object, over) = (self.object(ObjectKind::Pod, &pod.meta.name), pod.meta.as_judged());
@@ -96,7 +88,7 @@ impl Planner<'_> {
         let annotations = self.scene.observed.resource.metadata.annotations.as_ref();
         if annotations.and_then(|all| all.get(keys::FORCE_ROLLING_UPDATE)).is_some_and(|value| value == "true") {
             // Nobody asks for health here, but a template with which no server starts is not rolled on.
-            let dead = fleet.pods.values().find(|pod| !fleet.is_outdated(pod) && pod.process.is_none());
+            let dead = fleet.pods.values().find(|pod| !fleet.set.is_outdated(pod) && pod.process.is_none());
             return dead.map(|pod| format!("the server of {} runs with the new template", pod.meta.name));
         }
         let state = self.scene.state();

@@ -1,4 +1,5 @@
 use rstest::rstest;
+use windlass_core::views::REVISION;
 
 use super::super::deeds::{Deed, Task};
 use super::super::fixture::{Fixture, pod_name};

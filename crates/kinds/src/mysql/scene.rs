@@ -221,6 +221,11 @@ impl<'a> Scene<'a> {
         self.observed.facts.of(self.pod(ordinal)?)?.failure.as_ref()
     }
 
+    /// Whether a copy was begun on an instance, and its end was not heard of. Until the server shows it, nothing else does.
+    pub(super) fn is_copying(&self, ordinal: Ordinal) -> bool {
+        self.pod(ordinal).and_then(|pod| self.observed.facts.of(pod)).is_some_and(|facts| facts.copying)
+    }
+
     /// From when on a task may be done again that was done to an instance last.
     pub(super) fn repeats_at(&self, ordinal: Ordinal, task: &Task) -> Option<Timestamp> {
         let (done, at) = self.last_done(ordinal)?;

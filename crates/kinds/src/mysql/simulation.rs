@@ -365,6 +365,7 @@ impl Servers {
                 self.tell(at);
             }
             Task::StopReceiving => self.all[at].connects = false,
+            Task::StopAcknowledging => self.all[at].acknowledges = false,
             Task::CatchUp { set, .. } => {
                 let Ok(set) = set.parse::<GtidSet>() else { return failed("no such set") };
                 let server = &mut self.all[at];

@@ -14,7 +14,6 @@ use windlass_core::{reason, telling};
 use super::MySql;
 use super::deeds::Deed;
 use super::remember::entries;
-use super::roll::REVISION;
 use super::scene::Scene;
 
 /// The version of the way in which objects are made; scripts of users read it.
@@ -120,9 +119,7 @@ fn stateful_set(scene: &Scene<'_>, conditions: &mut Conditions) {
         conditions.set(STATEFUL_SET_READY, false, reason!(reasons::STATEFUL_SET_NOT_FOUND), "StatefulSet not found");
         return;
     };
-    let revision = set.update_revision.as_ref();
-    let pods = scene.by_pod();
-    let current = pods.values().filter(|pod| pod.ready && pod.meta.labels.get(REVISION) == revision).count();
+    let current = scene.by_pod().values().filter(|pod| pod.ready && set.is_current(pod)).count();
     let ready = set.observed_generation == set.object.meta.generation && current == usize::from(set.replicas);
     if ready {
         conditions.set(STATEFUL_SET_READY, true, reason!(reasons::STATEFUL_SET_READY), "StatefulSet is ready");

@@ -65,6 +65,8 @@ pub enum Answer<T> {
     Unknown {
         /// Why.
         why: String,
+        /// Whether nothing came back at all. That happens on a busy day whatever else is wrong, and hides no cause that was told.
+        silent: bool,
     },
     /// It is known.
     Known(T),
@@ -75,6 +77,11 @@ trait Alike: PartialEq {
     /// Whether the two differ in words at most.
     fn is_like(&self, other: &Self) -> bool {
         self == other
+    }
+
+    /// Whether it has no words of its own for what the other one tells.
+    fn is_silent(&self) -> bool {
+        false
     }
 }
 
@@ -96,6 +103,10 @@ impl<T: Alike> Alike for Answer<T> {
             (Self::Known(known), Self::Known(other)) => known.is_like(other),
             _ => false,
         }
+    }
+
+    fn is_silent(&self) -> bool {
+        matches!(self, Self::Unknown { silent: true, .. })
     }
 }
 
@@ -164,6 +175,7 @@ impl std::fmt::Display for Fact {
         match &self.end {
             ExecEnd::Exited { code, errors, .. } => write!(f, "ended with exit code {code} {errors}"),
             ExecEnd::Unknown { why } => write!(f, "has no known end: {why}"),
+            ExecEnd::Unanswered { after } => write!(f, "was not answered within {} s", after.as_secs()),
             ExecEnd::StillRunning { after } => write!(f, "still runs after {} s", after.as_secs()),
         }
     }
@@ -178,7 +190,7 @@ impl Fact {
             | (ExecEnd::Exited { code: 0, .. }, Of::Question(About::Sequence)) => "Answered",
             (ExecEnd::Exited { code: 0, .. }, Of::Deed(_)) => "Done",
             (ExecEnd::Exited { .. }, _) => "Failed",
-            (ExecEnd::Unknown { .. }, _) => "Unknown",
+            (ExecEnd::Unknown { .. } | ExecEnd::Unanswered { .. }, _) => "Unknown",
             (ExecEnd::StillRunning { .. }, _) => "StillRunning",
         };
         let hook = match self.of {
@@ -255,6 +267,11 @@ fn dated<T: Alike + Clone>(heard: Answer<T>, at: Timestamp, before: Option<&Date
         return Dated { answer: heard, reworded: None, at, since: at, misses };
     };
     let since = before.since;
+    match (before.answer.is_silent(), heard.is_silent()) {
+        (false, true) => return Dated { answer: before.answer.clone(), reworded: before.reworded.clone(), at, since, misses },
+        (true, false) => return Dated { answer: heard, reworded: None, at, since, misses },
+        _ => {}
+    }
     let repeated = before.reworded.as_ref().filter(|(words, _)| *words == heard).map_or(0, |(_, times)| *times);
     if before.answer == heard || repeated + 1 >= CONVINCING {
         return Dated { answer: heard, reworded: None, at, since, misses };
@@ -263,12 +280,14 @@ fn dated<T: Alike + Clone>(heard: Answer<T>, at: Timestamp, before: Option<&Date
 }
 
 fn unknown<T>(end: ExecEnd) -> Answer<T> {
+    let silent = matches!(end, ExecEnd::Unanswered { .. });
     let why = match end {
         ExecEnd::Unknown { why } => why,
+        ExecEnd::Unanswered { after } => format!("the request to run the hook was not answered within {} s", after.as_secs()),
         ExecEnd::StillRunning { after } => format!("the hook did not end within {} s", after.as_secs()),
         ExecEnd::Exited { code, errors, .. } => format!("the hook ended with exit code {code}: {errors}"),
     };
-    Answer::Unknown { why }
+    Answer::Unknown { why, silent }
 }
 
 fn role(end: ExecEnd) -> Answer<Role> {
@@ -299,8 +318,10 @@ fn position(end: ExecEnd) -> Answer<Position> {
     if let Ok(sequence) = text.parse::<u64>() {
         return Answer::Known(Position::At { history: None, sequence });
     }
-    let unreadable =
-        || Answer::Unknown { why: format!("the hook printed neither a number nor its structured answer: {text:?}") };
+    let unreadable = || Answer::Unknown {
+        why: format!("the hook printed neither a number nor its structured answer: {text:?}"),
+        silent: false,
+    };
     let Ok(answer) = serde_json::from_str::<Structured>(text) else {
         return unreadable();
     };
@@ -318,7 +339,7 @@ fn failure(deed: Deed, end: ExecEnd, at: Timestamp, before: Option<Failure>) -> 
     let why = match end {
         ExecEnd::Exited { code: 0, .. } => return None,
         end => match unknown::<()>(end) {
-            Answer::Unknown { why } => why,
+            Answer::Unknown { why, .. } => why,
             Answer::Known(()) => String::new(),
         },
     };

@@ -107,6 +107,19 @@ fn unheard(why: &str) -> ExecEnd {
     ExecEnd::Unknown { why: why.into() }
 }
 
+/// The server was too busy to answer.
+const UNANSWERED: ExecEnd = ExecEnd::Unanswered { after: Duration::from_secs(3) };
+
+#[rstest]
+#[case::never_hides_a_cause(&[unheard("refused"), UNANSWERED, UNANSWERED, UNANSWERED, UNANSWERED])]
+#[case::gives_way_to_a_cause(&[UNANSWERED, UNANSWERED, unheard("refused")])]
+#[case::does_not_delay_another_cause(&[unheard("a"), unheard("refused"), unheard("refused"), UNANSWERED, unheard("refused")])]
+fn silence(#[case] ends: &[ExecEnd]) {
+    let role = told(ends).role.unwrap();
+    assert_eq!(role.answer, Answer::Unknown { why: "refused".into(), silent: false });
+    assert_eq!((usize::try_from(role.misses).unwrap(), role.since), (ends.len(), Timestamp::UNIX_EPOCH));
+}
+
 fn complained(code: i32, errors: &str) -> ExecEnd {
     ExecEnd::Exited { code, output: String::new(), errors: errors.into() }
 }
@@ -118,7 +131,7 @@ fn complained(code: i32, errors: &str) -> ExecEnd {
 fn why_a_member_is_unknown_keeps_its_words_while_others_come_now_and_then(#[case] ends: &[ExecEnd]) {
     let member = told(ends);
     let role = member.role.unwrap();
-    assert_eq!(role.answer, Answer::Unknown { why: "refused".into() });
+    assert_eq!(role.answer, Answer::Unknown { why: "refused".into(), silent: false });
     assert_eq!((usize::try_from(role.misses).unwrap(), role.since), (ends.len(), Timestamp::UNIX_EPOCH));
     assert_eq!(member.turn, told(&ends[..1]).turn, "nothing happened to the member");
 }
@@ -126,7 +139,7 @@ fn why_a_member_is_unknown_keeps_its_words_while_others_come_now_and_then(#[case
 #[test]
 fn words_that_stay_are_told() {
     let member = told(&[unheard("starting"), unheard("no such hook"), unheard("no such hook"), unheard("no such hook")]);
-    assert_eq!(member.role.unwrap().answer, Answer::Unknown { why: "no such hook".into() });
+    assert_eq!(member.role.unwrap().answer, Answer::Unknown { why: "no such hook".into(), silent: false });
 }
 
 #[test]
@@ -142,7 +155,7 @@ fn another_answer_is_told_at_once() {
     for (end, answer) in [
         (exited(8, ""), Answer::Known(Role::Primary)),
         (complained(2, "no"), Answer::Known(Role::Failed { code: 2, said: "no".into() })),
-        (unheard("refused"), Answer::Unknown { why: "refused".into() }),
+        (unheard("refused"), Answer::Unknown { why: "refused".into(), silent: false }),
     ] {
         let role = told(&[complained(1, "no"), end]).role.unwrap();
         assert_eq!((role.answer, role.since), (answer, one_second));

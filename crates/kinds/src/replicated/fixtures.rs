@@ -18,7 +18,7 @@ use windlass_core::ordinals::Ordinal;
 use windlass_core::outcome::Outcome;
 use windlass_core::plan::Plan;
 use windlass_core::step::{Manifest, ObjectKind, ObjectRef, Step};
-use windlass_core::views::{Children, Compact, Meta, ObjectView, PodView, StatefulSetView};
+use windlass_core::views::{Children, Compact, Meta, ObjectView, PodView, REVISION, StatefulSetView};
 
 use super::build;
 use super::facts::{Fact, Facts, Of};
@@ -33,7 +33,6 @@ pub(super) const NAMESPACE: &str = "shop";
 pub(super) const CLUSTER: &str = "orders";
 pub(super) const CLUSTER_UID: &str = "uid-orders";
 pub(super) const SET: &str = "rss-orders";
-pub(super) const REVISION_LABEL: &str = "controller-revision-hash";
 pub(super) const HISTORY: &str = "6f2c";
 
 pub(super) const PRIMARY: i32 = 8;
@@ -128,7 +127,7 @@ fn add_defaults(value: &mut Value, defaults: Value) {
 /// A pod as it is a moment after its container started.
 pub(super) fn pod(ordinal: u16) -> PodView {
     let name = Ordinal::new(ordinal).pod_name(SET);
-    let labels = [(labels::APP, CLUSTER), (labels::INSTANCE, CLUSTER), (REVISION_LABEL, "r1")];
+    let labels = [(labels::APP, CLUSTER), (labels::INSTANCE, CLUSTER), (REVISION, "r1")];
     PodView {
         meta: Meta {
             namespace: NAMESPACE.into(),

@@ -141,6 +141,11 @@ pub enum ExecEnd {
         /// What went wrong.
         why: String,
     },
+    /// It is not known whether it ran: nobody answered in time. Nothing may rest on it, and it says nothing about the cause.
+    Unanswered {
+        /// How long was waited.
+        after: Duration,
+    },
     /// Our waiting ended; the program still runs in the pod.
     StillRunning {
         /// How long was waited.

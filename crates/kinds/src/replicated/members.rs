@@ -176,13 +176,13 @@ impl<'a> Member<'a> {
         }
         let role = match self.facts.and_then(|facts| facts.role.as_ref()).map(|role| &role.answer) {
             None => "not asked yet".to_owned(),
-            Some(Answer::Unknown { why }) => format!("unknown ({why})"),
+            Some(Answer::Unknown { why, .. }) => format!("unknown ({why})"),
             Some(Answer::Known(Role::Failed { code, said })) => format!("failed with exit code {code} {said}"),
             Some(Answer::Known(role)) => format!("{role:?}").to_lowercase(),
         };
         let position = match self.facts.and_then(|facts| facts.position.as_ref()).map(|position| &position.answer) {
             None => String::new(),
-            Some(Answer::Unknown { why }) => format!(", position unknown ({why})"),
+            Some(Answer::Unknown { why, .. }) => format!(", position unknown ({why})"),
             Some(Answer::Known(Position::Empty)) => ", empty".to_owned(),
             Some(Answer::Known(Position::At { history: Some(history), sequence })) => format!(", at {history}:{sequence}"),
             Some(Answer::Known(Position::At { history: None, sequence })) => format!(", at {sequence}"),

@@ -12,7 +12,7 @@ use windlass_core::ordinals::{Layout, Ordinal, Ordinals};
 use windlass_core::plan::{Plan, Waiting};
 use windlass_core::scale::{self, Drain, Guard, Limits, Scale, View};
 use windlass_core::step::{Act, ObjectKind, ObjectRef, Step};
-use windlass_core::views::{Children, PodView};
+use windlass_core::views::Children;
 
 use super::Replicated;
 use super::build::{self, Objects};
@@ -22,8 +22,6 @@ use super::members::Members;
 use super::remember::{below_restore, is_below_restore};
 use super::validate::{Understood, Validated, understand};
 use super::volumes;
-
-const REVISION: &str = "controller-revision-hash";
 
 /// Reasons of waiting, as they appear in conditions.
 pub(super) mod reason {
@@ -198,7 +196,9 @@ impl Planner<'_, '_> {
     /// that roles change hands as seldom as can be; among equals the highest comes first.
     fn roll(&mut self, scale: &Scale) {
         let Some(set) = self.members.set else { return };
-        let Some(revision) = &set.update_revision else { return };
+        if set.update_revision.is_none() {
+            return;
+        }
         if set.observed_generation != set.object.meta.generation {
             // Which pods are outdated is not known before.
             return self.wait(reason::STARTING, "the StatefulSet controller has not seen the newest template yet", false);
@@ -206,8 +206,7 @@ impl Planner<'_, '_> {
         if !scale.is_empty() {
             return;
         }
-        let outdated = |pod: &PodView| pod.meta.labels.get(REVISION).is_some_and(|has| has != revision);
-        let of_outdated = self.members.all.iter().filter(|member| member.pod.is_some_and(outdated));
+        let of_outdated = self.members.all.iter().filter(|member| member.pod.is_some_and(|pod| set.is_outdated(pod)));
         let next = of_outdated.min_by_key(|member| (member.role() == Some(&Role::Primary), Reverse(member.ordinal)));
         let Some(pod) = next.and_then(|member| member.pod) else { return };
         let (object, over) = (self.object(ObjectKind::Pod, &pod.meta.name), pod.meta.as_judged());

@@ -1,6 +1,6 @@
 use rstest::rstest;
 use windlass_core::step::ObjectKind;
-use windlass_core::views::{Children, Compact};
+use windlass_core::views::{Children, Compact, REVISION};
 
 use super::super::build;
 use super::super::facts::Of;
@@ -316,7 +316,7 @@ fn a_roll_takes_secondaries_before_primaries() {
 #[test]
 fn a_roll_replaces_the_highest_outdated_pod_and_names_what_it_judged() {
     let mut fixture = outdated();
-    fixture.pod(2).meta.labels.insert(REVISION_LABEL.into(), "r2".into());
+    fixture.pod(2).meta.labels.insert(REVISION.into(), "r2".into());
     let plan = fixture.plan();
     assert_eq!(fixture.steps(), steps(&["delete Pod rss-orders-1"]));
     let windlass_core::step::Act::Delete { over, .. } = &plan.steps[0].act else { panic!("{plan:?}") };

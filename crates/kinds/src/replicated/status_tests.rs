@@ -8,6 +8,7 @@ use super::super::hooks::Deed;
 use super::*;
 use windlass_core::gate::Gate;
 use windlass_core::outcome::Outcome;
+use windlass_core::views::REVISION;
 
 fn closing() -> Door {
     Door::Closing { awaiting: vec!["stop rss-orders-2".into()] }
@@ -205,7 +206,7 @@ fn a_condition_that_does_not_flip_keeps_its_time() {
 #[test]
 fn a_pass_that_changes_something_is_not_ready_although_all_members_serve() {
     let mut fixture = Fixture::serving(3);
-    fixture.pod(2).meta.labels.insert("controller-revision-hash".into(), "older".into());
+    fixture.pod(2).meta.labels.insert(REVISION.into(), "older".into());
     let plan = fixture.plan();
     assert_eq!(plan.steps.len(), 1, "{plan:?}");
     let taken: Vec<_> = plan.steps.into_iter().map(|step| (step, Outcome::Done { changed: true })).collect();

@@ -44,6 +44,9 @@ pub(crate) fn program(layout: &Layout, artifacts: &Artifacts, link: Link, author
         "podLogsDir": layout.pod_logs(),
         "volumePluginDir": layout.state.join("volume-plugins"),
         "maxPods": 250,
+        // Tests end more servers in an hour than a node sees in a year; it would let each one wait longer and longer.
+        "featureGates": {"KubeletCrashLoopBackOffMax": true},
+        "crashLoopBackOff": {"maxContainerRestartPeriod": "3s"},
         // The machine's disk is not the lab's to judge.
         "localStorageCapacityIsolation": false,
         "evictionHard": {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use windlass_api::mysql::{DEFAULT_MAX_DELAY_SECONDS, DEFAULT_STARTUP_WAIT_SECONDS, SystemContainer};
+use windlass_core::views::PodView;
 
 use super::super::validate::Validated;
 use super::volumes::{self, DATA_PATH, INSTANCE_CNF_PATH, MY_CNF_PATH, PROGRAM_PATH};
@@ -16,6 +17,8 @@ use super::{
 };
 
 const AGENT: &str = "agent";
+/// What the program is told to be an agent.
+const AGENT_COMMAND: &str = "mysql-agent";
 const COPY: &str = "copy-moco-init";
 const INIT: &str = "moco-init";
 
@@ -86,11 +89,22 @@ fn probe(path: &str, mut given: Fields) -> Fields {
     given
 }
 
+/// Whether our own agent runs in a pod. One that another operator made has another one, or none.
+pub(in super::super) fn has_agent(pod: &PodView) -> bool {
+    pod.arguments.get(AGENT).is_some_and(|told| told == AGENT_COMMAND)
+}
+
+/// What the containers of such a pod are told.
+#[cfg(test)]
+pub(in super::super) fn with_agent() -> BTreeMap<String, String> {
+    BTreeMap::from([(AGENT.to_owned(), AGENT_COMMAND.to_owned())])
+}
+
 /// The agent. The arguments are those of `windlass mysql-agent`; the image starts the program.
 pub(super) fn agent(cluster: &Validated, inputs: &Inputs<'_>) -> Value {
     let spec = &cluster.spec;
     let max_delay = spec.max_delay_seconds.unwrap_or(DEFAULT_MAX_DELAY_SECONDS);
-    let mut args = vec!["mysql-agent".to_owned(), format!("--max-delay={max_delay}s")];
+    let mut args = vec![AGENT_COMMAND.to_owned(), format!("--max-delay={max_delay}s")];
     if let Some(schedule) = spec.log_rotation_schedule.as_ref().filter(|schedule| !schedule.is_empty()) {
         args.push(format!("--log-rotation-schedule={schedule}"));
     }

@@ -35,7 +35,9 @@ use crate::fields::{Fields, fields_of, put_default, take_fields, take_list, with
 pub use certificate::Renewal;
 pub use config_maps::my_cnf;
 pub(super) use config_maps::{FLUENT_BIT, MY_CNF};
-pub(super) use containers::{RESERVED_CONTAINERS, RESERVED_INIT_CONTAINERS};
+#[cfg(test)]
+pub(super) use containers::with_agent;
+pub(super) use containers::{RESERVED_CONTAINERS, RESERVED_INIT_CONTAINERS, has_agent};
 pub use names::{DATA, Names};
 use stateful_set::{LEFT_OUT, template_inputs};
 pub(super) use volumes::RESERVED_VOLUMES;

@@ -24,6 +24,7 @@ use windlass_core::step::Act;
 use windlass_core::views::{Children, Meta, PodView, StatefulSetView};
 use windlass_dice::Dice;
 
+use super::build::with_agent;
 use super::deeds::{Deed, Probe};
 use super::facts::{Fact, Facts, News, Silence};
 use super::remember::entries;
@@ -129,6 +130,7 @@ impl World {
             let name = pod_name(number);
             let pod = self.children.pods.entry(name.clone()).or_insert_with(|| PodView {
                 meta: Meta { namespace: NAMESPACE.into(), uid: format!("uid-{name}"), name, ..Meta::default() },
+                arguments: with_agent(),
                 ..PodView::default()
             });
             pod.process = server.up.then(|| format!("process-{}", server.process));

@@ -4,7 +4,9 @@ use windlass_api::logbook::LogbookSpec;
 use windlass_api::mysql::MySQLClusterStatus;
 use windlass_core::gate::{Door, Gate};
 use windlass_core::kind::{Figures, News, Passed, Report};
+use windlass_core::labels::AS_GOOD_AS;
 use windlass_core::metrics::Measure;
+use windlass_core::views::REVISION;
 
 use super::super::facts::End;
 use super::super::gtid::{GtidSet, Uuid};
@@ -263,8 +265,9 @@ fn a_cluster_with_a_pod_of_an_older_template_is_not_ready() {
         let set = world.children.stateful_sets.get_mut("moco-harbour").unwrap();
         (set.object.meta.generation, set.observed_generation) = (Some(2), Some(observed));
         set.update_revision = Some("new".into());
+        set.object.meta.annotations.insert(AS_GOOD_AS.into(), "as good".into());
         for pod in world.children.pods.values_mut() {
-            pod.meta.labels.insert("controller-revision-hash".into(), revision.into());
+            pod.meta.labels.insert(REVISION.into(), revision.into());
         }
         let none = Plan::default();
         let gate = Gate::new(Door::Open, Door::Open);
@@ -278,6 +281,7 @@ fn a_cluster_with_a_pod_of_an_older_template_is_not_ready() {
     assert_eq!(ready("new", 2), ("True".into(), "Healthy".into()));
     assert_eq!(ready("new", 1), ("False".into(), "StatefulSetNotReady".into()), "it may be about to get another template");
     assert_eq!(ready("old", 2), ("False".into(), "StatefulSetNotReady".into()));
+    assert_eq!(ready("as good", 2), ("True".into(), "Healthy".into()), "it was taken over");
 }
 
 #[test]
@@ -287,7 +291,7 @@ fn pods_are_counted_by_their_template() {
     let mut roll = |numbers: std::ops::Range<usize>, revision: &str| {
         for number in numbers {
             let pod = world.children.pods.get_mut(&pod_name(number)).unwrap();
-            pod.meta.labels.insert("controller-revision-hash".into(), revision.into());
+            pod.meta.labels.insert(REVISION.into(), revision.into());
         }
         let (_, figures) = world.status(&Gate::new(Door::Open, Door::Open));
         (value(&figures, "current_replicas").unwrap(), value(&figures, "updated_replicas").unwrap())

@@ -14,11 +14,11 @@ use windlass_core::memory::{Found, Memory};
 use windlass_core::names::ReplicatedNames;
 use windlass_core::ordinals::Ordinal;
 use windlass_core::step::{Manifest, ObjectKind};
-use windlass_core::views::{Children, ClaimView, Compact, Meta, ObjectView, PodView, StatefulSetView};
+use windlass_core::views::{Children, ClaimView, Compact, Meta, ObjectView, PodView, REVISION, StatefulSetView};
 use windlass_dice::{Dice, Documents, junk, text};
 
 use super::super::facts::{Fact, Facts, Of};
-use super::super::fixtures::{CLUSTER_UID, NAMESPACE, NO_DATA, REVISION_LABEL, exited, position, stored};
+use super::super::fixtures::{CLUSTER_UID, NAMESPACE, NO_DATA, exited, position, stored};
 use super::super::hooks::{About, Deed, Exec, ExecEnd, HookRun};
 use super::super::{Replicated, Validated, build};
 
@@ -153,7 +153,7 @@ impl Surroundings {
         let phase = dice.pick(&["Running", "Pending", "Failed", "Succeeded", "Unknown", ""]).to_owned();
         let process = dice.chance(80).then(|| format!("containerd://{ordinal}"));
         let mut view = PodView { meta: meta(dice, &name), phase, ready: dice.chance(50), process, ..PodView::default() };
-        view.meta.labels.insert(REVISION_LABEL.into(), dice.pick(&["r1", "r2", ""]).to_owned());
+        view.meta.labels.insert(REVISION.into(), dice.pick(&["r1", "r2", ""]).to_owned());
         if dice.chance(50) {
             view.meta.labels.insert(labels::RSS_ACTIVE_MEMBER.into(), dice.pick(&["true", "false", "?"]).to_owned());
         }
@@ -232,7 +232,8 @@ fn deed(dice: &mut Dice) -> Deed {
 }
 
 fn end(dice: &mut Dice) -> ExecEnd {
-    match dice.below(8) {
+    match dice.below(9) {
+        8 => ExecEnd::Unanswered { after: Duration::from_secs(dice.roll()) },
         0 => ExecEnd::Unknown { why: text(dice) },
         1 => ExecEnd::StillRunning { after: Duration::from_secs(dice.roll()) },
         2 => exited(0, &text(dice)),

@@ -7,10 +7,10 @@ use windlass_core::labels::DESIRED_HASH;
 use windlass_core::ordinals::Ordinal;
 use windlass_core::outcome::Outcome;
 use windlass_core::step::{Manifest, ObjectKind, ObjectRef};
-use windlass_core::views::{Children, ClaimView, Compact, Meta, ObjectView, PodView, StatefulSetView};
+use windlass_core::views::{Children, ClaimView, Compact, Meta, ObjectView, PodView, REVISION, StatefulSetView};
 
 use super::super::build::{self, Objects};
-use super::super::fixtures::{NAMESPACE, REVISION_LABEL, SET, pod, stored};
+use super::super::fixtures::{NAMESPACE, SET, pod, stored};
 use super::super::hooks::Deed;
 use super::super::validate::{Validated, validate};
 use super::{Event, LARGEST, World};
@@ -77,7 +77,7 @@ impl World {
         }
         if let Some(set) = self.children.stateful_sets.get_mut(SET) {
             set.observed_generation = set.object.meta.generation;
-            set.update_revision = pod(0).meta.labels.get(REVISION_LABEL).cloned();
+            set.update_revision = pod(0).meta.labels.get(REVISION).cloned();
         }
     }
 
@@ -139,7 +139,7 @@ impl World {
         let id = self.fresh();
         let before = pod(ordinal);
         let mut labels = before.meta.labels.clone();
-        labels.insert(REVISION_LABEL.into(), revision.into());
+        labels.insert(REVISION.into(), revision.into());
         let meta = Meta {
             uid: format!("pod-{id}"),
             resource_version: id.to_string(),
