@@ -184,6 +184,5 @@ async fn build(lab: &Lab) -> Result<()> {
     for example in Example::value_variants() {
         example.build_image(&progress).await?;
     }
-    tidb::images(&progress).await?;
     Ok(())
 }

@@ -11,7 +11,10 @@ use std::sync::Arc;
 
 use kube::Client;
 use tokio::sync::Semaphore;
+use windlass_core::gate::Permit;
+use windlass_core::lane::Clustering;
 use windlass_core::step::Action as _;
+use windlass_kinds::tidb::Tidb;
 use windlass_kinds::tidb::answers::{PdSeen, Read, Said};
 use windlass_kinds::tidb::component::status_port;
 use windlass_kinds::tidb::deeds::{self, At, Deed, Probe, Server};
@@ -19,6 +22,7 @@ use windlass_kinds::tidb::facts::{End, Fact};
 
 use crate::guard::Guard;
 use crate::http::{Failure, Http, Peer};
+use crate::members::{Acted, Members};
 use crate::pd::Pd;
 use crate::pods::same_process;
 use looks::read;
@@ -194,6 +198,16 @@ impl Servers {
             Ok(peer) => tasks::at_server(&self.http, &peer, &deed.task).await.unwrap_or_else(|| misplaced(deed)),
             Err(failure) => tasks::failed(&failure),
         }
+    }
+}
+
+impl Members<Tidb> for Servers {
+    async fn probe(&self, probe: Probe) -> Fact {
+        self.ask(probe).await
+    }
+
+    async fn act(&self, _permit: &Permit<Clustering>, action: Deed) -> Acted<Tidb> {
+        Acted::all(self.carry_out(action).await)
     }
 }
 

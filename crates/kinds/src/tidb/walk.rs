@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use windlass_api::tidb::Component;
-use windlass_core::labels::AS_GOOD_AS;
 use windlass_core::ordinals::Ordinal;
 use windlass_core::views::{PodView, StatefulSetView};
 
@@ -14,9 +13,6 @@ use super::answers::{Said, StoreState};
 use super::facts::after;
 use super::membership::Standing;
 use super::scene::{Group, Scene};
-
-/// The label of a pod that names its template.
-pub(super) const REVISION: &str = "controller-revision-hash";
 
 /// A pod that became ready only now may still be on its way to be well.
 const RECENT: Duration = Duration::from_secs(30);
@@ -41,11 +37,10 @@ impl Walk {
         let group = scene.group(component);
         let (Some(set), Some(wish)) = (group.live_set(), group.wish.as_ref()) else { return Self::Done };
         let mut ordinals = (0..set.replicas).rev().map(Ordinal::new);
-        let Some(revision) = set.update_revision.as_deref() else { return Self::Unknown };
-        if set.observed_generation != set.object.meta.generation {
+        if set.update_revision.is_none() || set.observed_generation != set.object.meta.generation {
             return Self::Unknown;
         }
-        let is_old = |pod: &PodView| is_outdated(set, revision, pod);
+        let is_old = |pod: &PodView| set.is_outdated(pod);
         if !group.pods.values().any(|pod| is_old(pod)) {
             let unwell = ordinals.find_map(|ordinal| Some((ordinal, ailment(scene, group, ordinal)?)));
             // Without a replacement under way it is for others to say who is not well.
@@ -87,19 +82,9 @@ pub(super) fn partition(set: &StatefulSetView) -> u16 {
     partition.and_then(|it| u16::try_from(it).ok()).unwrap_or(0)
 }
 
-/// Whether a pod has another template than the newest. Pods of a set that was taken over need not be replaced for the sake of our
-/// labels.
-fn is_outdated(set: &StatefulSetView, revision: &str, pod: &PodView) -> bool {
-    let as_good = set.object.meta.annotations.get(AS_GOOD_AS);
-    pod.meta.labels.get(REVISION).is_some_and(|has| has != revision && Some(has) != as_good)
-}
-
 /// Whether pods of a component have another template than the newest.
 pub(super) fn has_outdated(group: &Group<'_>) -> bool {
-    group.set.is_some_and(|set| {
-        let revision = set.update_revision.as_deref().unwrap_or_default();
-        group.pods.values().any(|pod| is_outdated(set, revision, pod))
-    })
+    group.set.is_some_and(|set| group.pods.values().any(|pod| set.is_outdated(pod)))
 }
 
 /// Whether a member became ready within this time.

@@ -12,14 +12,11 @@ use windlass_core::views::Children;
 
 use super::super::validate::Validated;
 use super::services::{Port, own_port};
-use super::tls::{self, Mounted};
 use super::{Claims, Objects, TCP, base_labels, inputs, manifest, merge, pods, probes};
 use crate::fields::{fields_of, without_nothing};
 
 /// Where members of PD ask.
 const DISCOVERY: Port = Port { name: "discovery", number: 10261 };
-/// Where the dashboard of PD is shown.
-const PROXY: Port = Port { name: "proxy", number: 10262 };
 const NOBODY: i64 = 65_532;
 
 /// Every object of discovery, in the order in which they are applied. `image` is the operator's own: a newer one alone restarts nothing.
@@ -44,12 +41,21 @@ pub fn discovery<A: Action>(cluster: &Validated, image: &str, children: &Childre
     Objects { applied, removals, claims: Claims::AsAsked }
 }
 
-/// No more than it needs: how many PDs there are to be, and whether a claim tells of a cluster that was there before.
+/// No more than it needs: how many PDs there are to be, whether a claim tells of a cluster that was there before, and the certificates by
+/// which it asks PD and shows itself to members of PD. It reads those anew when they are renewed, and so does not mount them.
 fn rules(cluster: &Validated) -> Value {
-    json!([
-        { "apiGroups": ["pingcap.com"], "resources": ["tidbclusters"], "resourceNames": [cluster.name], "verbs": ["get"] },
-        { "apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["get", "list"] },
-    ])
+    let mut rules = vec![
+        json!({ "apiGroups": ["pingcap.com"], "resources": ["tidbclusters"], "resourceNames": [cluster.name], "verbs": ["get"] }),
+        json!({ "apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["get", "list"] }),
+    ];
+    let names = cluster.names();
+    let client = cluster.tls.then(|| names.cluster_client_secret());
+    let own = cluster.discovery_tls.then(|| names.cluster_secret(COMPONENT_DISCOVERY));
+    let secrets: Vec<String> = client.into_iter().chain(own).collect();
+    if !secrets.is_empty() {
+        rules.push(json!({ "apiGroups": [""], "resources": ["secrets"], "resourceNames": secrets, "verbs": ["get"] }));
+    }
+    rules.into()
 }
 
 fn binding(cluster: &Validated, name: &str) -> Value {
@@ -60,7 +66,7 @@ fn binding(cluster: &Validated, name: &str) -> Value {
 }
 
 fn service(cluster: &Validated) -> Value {
-    let ports = [DISCOVERY, PROXY].map(|port| Value::Object(own_port(port)));
+    let ports = [Value::Object(own_port(DISCOVERY))];
     let spec = json!({
         "type": "ClusterIP",
         "ports": ports,
@@ -72,17 +78,15 @@ fn service(cluster: &Validated) -> Value {
 
 fn deployment(cluster: &Validated, image: &str, name: &str) -> Value {
     let given = &cluster.discovery;
-    let secrets = secrets(cluster);
     let mut spec = pods::spec(cluster, COMPONENT_DISCOVERY, given);
     spec.insert("serviceAccountName".to_owned(), name.into());
     let security = json!({ "runAsNonRoot": true, "runAsUser": NOBODY, "runAsGroup": NOBODY, "seccompProfile": { "type": "RuntimeDefault" } });
     let security = merge::fields(fields_of(&security), given.security.as_ref());
     spec.insert("securityContext".to_owned(), security.into());
-    let containers = merge::containers(vec![container(cluster, image, &secrets)], &given.additional_containers);
+    let containers = merge::containers(vec![container(cluster, image)], &given.additional_containers);
     spec.insert("containers".to_owned(), containers.into());
     spec.insert("initContainers".to_owned(), given.init_containers.clone().into());
-    let volumes: Vec<Value> = secrets.iter().map(Mounted::volume).chain(given.volumes.iter().cloned()).collect();
-    spec.insert("volumes".to_owned(), volumes.into());
+    spec.insert("volumes".to_owned(), given.volumes.clone().into());
     // Its pods are none of the cluster's members: the operator does not look for them.
     let mut labels = given.labels.clone();
     labels.extend(base_labels(cluster, COMPONENT_DISCOVERY));
@@ -95,28 +99,12 @@ fn deployment(cluster: &Validated, image: &str, name: &str) -> Value {
     })
 }
 
-/// The certificate by which PD is asked, and the one that is shown to members of PD.
-fn secrets(cluster: &Validated) -> Vec<Mounted> {
-    let names = cluster.names();
-    let client = Mounted::new("cluster-client-tls", names.cluster_client_secret(), tls::CLUSTER_CLIENT);
-    let path = tls::cluster_path(COMPONENT_DISCOVERY);
-    let own = Mounted::new("discovery-tls", names.cluster_secret(COMPONENT_DISCOVERY), &path);
-    [cluster.tls.then_some(client), cluster.discovery_tls.then_some(own)].into_iter().flatten().collect()
-}
-
 /// The arguments are those of `windlass discovery`; the image starts the program.
-fn container(cluster: &Validated, image: &str, secrets: &[Mounted]) -> Value {
+fn container(cluster: &Validated, image: &str) -> Value {
     let given = &cluster.discovery;
-    let mut args =
+    let args =
         vec!["discovery".to_owned(), format!("--namespace={}", cluster.namespace), format!("--cluster={}", cluster.name)];
-    if cluster.tls {
-        args.push(format!("--pd-certificates={}", tls::CLUSTER_CLIENT));
-    }
-    if cluster.discovery_tls {
-        args.push(format!("--certificates={}", tls::cluster_path(COMPONENT_DISCOVERY)));
-    }
-    let mounts: Vec<Value> = secrets.iter().map(Mounted::mount).chain(given.mounts.iter().cloned()).collect();
-    let ports = [DISCOVERY, PROXY].map(|port| json!({ "name": port.name, "containerPort": port.number, "protocol": TCP }));
+    let port = json!({ "name": DISCOVERY.name, "containerPort": DISCOVERY.number, "protocol": TCP });
     let security = json!({
         "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] }, "readOnlyRootFilesystem": true,
     });
@@ -129,10 +117,10 @@ fn container(cluster: &Validated, image: &str, secrets: &[Mounted]) -> Value {
         "args": args,
         "env": merge::env(vec![json!({ "name": "TZ", "value": cluster.timezone })], &given.env),
         "envFrom": given.env_from,
-        "ports": ports,
+        "ports": [port],
         "resources": without_nothing(fields_of(&json!({ "requests": given.requests, "limits": given.limits }))),
         "securityContext": merge::fields(fields_of(&security), given.container_security.as_ref()),
-        "volumeMounts": mounts,
+        "volumeMounts": given.mounts,
         "readinessProbe": probe(given.readiness.as_ref()),
         "livenessProbe": probe(spec.and_then(|spec| spec.liveness_probe.as_ref())),
     });

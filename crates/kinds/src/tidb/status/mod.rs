@@ -11,13 +11,14 @@ use windlass_api::tidb::{
 };
 use windlass_core::conditions::{Common, Conditions, Previous, Truth};
 use windlass_core::kind::{Observed, Report};
+use windlass_core::views::{PodView, REVISION};
 use windlass_core::{reason, telling};
 
 use super::Tidb;
 use super::deeds::Deed;
 use super::scene::{Group, Scene};
 use super::suspend;
-use super::walk::{REVISION, has_outdated};
+use super::walk::has_outdated;
 use super::{failover, roll};
 
 pub(super) use ready::{Ready, is_member_well};
@@ -221,7 +222,7 @@ impl Tellers<'_, '_> {
 /// The set of a component, by its pods: what its controller wrote may be older.
 fn stateful_set(group: &Group<'_>) -> Option<StatefulSetStatus> {
     let set = group.set?;
-    let revision = |pod: &&&windlass_core::views::PodView, wanted: Option<&String>| {
+    let revision = |pod: &&&PodView, wanted: Option<&String>| {
         wanted.is_some() && pod.meta.labels.get(REVISION) == wanted
     };
     let count = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);

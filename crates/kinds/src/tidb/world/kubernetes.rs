@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use windlass_api::tidb::Component;
 use windlass_core::ordinals::Ordinal;
 use windlass_core::step::{Manifest, ObjectKind, ObjectRef};
-use windlass_core::views::{ClaimView, Compact, Meta, ObjectView, PodView, StatefulSetView};
+use windlass_core::views::{ClaimView, Compact, Meta, ObjectView, PodView, REVISION, StatefulSetView};
 
 use super::super::build::{Claims, Inputs, Objects};
 use super::super::component::has_stores;
 use super::super::deeds::Deed;
 use super::super::validate::Validated;
-use super::super::walk::{REVISION, partition};
+use super::super::walk::partition;
 use super::{BAD, COMPONENTS, Event, LARGEST, NAMES, NAMESPACE, World};
 
 /// The template of a component's claims.

@@ -202,7 +202,7 @@ impl World {
             let is_well = |ordinal: u16| {
                 let pod = Self::pod(component, ordinal);
                 self.children.pods.get(&pod).is_some_and(|it| {
-                    it.ready && !it.meta.deleting && it.meta.labels.get(super::super::walk::REVISION) == image.as_ref()
+                    it.ready && !it.meta.deleting && it.meta.labels.get(windlass_core::views::REVISION) == image.as_ref()
                 })
             };
             (0..wanted).all(is_well)

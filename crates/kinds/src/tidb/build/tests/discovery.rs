@@ -45,19 +45,24 @@ fn there_is_one_at_a_time() {
 }
 
 #[test]
-fn certificates_are_mounted_and_named() {
-    let spec = |changes: &[(&str, Value)]| find(&objects(changes), ObjectKind::Deployment).spec["template"]["spec"].clone();
-    let args = |changes: &[(&str, Value)]| spec(changes)["containers"][0]["args"].clone();
-    let plain = json!(["discovery", "--namespace=shop", "--cluster=harbour"]);
-    assert_eq!(args(&[]), plain);
-    assert_eq!(spec(&[]).get("volumes"), None);
+fn it_may_read_the_certificates_that_it_needs_and_no_others() {
+    let secrets = |changes: &[(&str, Value)]| {
+        let rules = find(&objects(changes), ObjectKind::Role).spec["rules"].clone();
+        let rules = rules.as_array().unwrap().clone();
+        rules.into_iter().find(|rule| rule["resources"][0] == "secrets").map(|rule| (rule["resourceNames"].clone(), rule["verbs"].clone()))
+    };
+    assert_eq!(secrets(&[]), None);
     let tls = [("/spec/tlsCluster", json!({ "enabled": true }))];
-    assert_eq!(args(&tls)[3], "--pd-certificates=/var/lib/cluster-client-tls");
-    assert_eq!(spec(&tls)["volumes"][0]["secret"]["secretName"], "harbour-cluster-client-secret");
+    assert_eq!(secrets(&tls), Some((json!(["harbour-cluster-client-secret"]), json!(["get"]))));
     let both = [("/spec/tlsCluster", json!({ "enabled": true, "enableDiscoveryMTLS": true }))];
-    assert_eq!(args(&both)[4], "--certificates=/var/lib/discovery-tls");
-    assert_eq!(spec(&both)["volumes"][1]["secret"]["secretName"], "harbour-discovery-cluster-secret");
-    assert_eq!(spec(&both)["containers"][0]["volumeMounts"].as_array().unwrap().len(), 2);
+    let names = json!(["harbour-cluster-client-secret", "harbour-discovery-cluster-secret"]);
+    assert_eq!(secrets(&both), Some((names, json!(["get"]))));
+}
+
+#[test]
+fn it_is_told_which_cluster_is_its_own() {
+    let container = find(&objects(&[]), ObjectKind::Deployment).spec["template"]["spec"]["containers"][0].clone();
+    assert_eq!(container["args"], json!(["discovery", "--namespace=shop", "--cluster=harbour"]));
 }
 
 #[test]
