@@ -222,11 +222,15 @@ pub struct PlannedStep {
 }
 
 /// An operation that runs, in words.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunningStep {
     /// What is being done.
     pub step: String,
+    /// When it began; absent when it is over soon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub since: Option<Timestamp>,
     /// How much of it is done, in percent and in steps of five; absent when it cannot be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<u8>,

@@ -306,5 +306,5 @@ fn freeze<A>(intent: &Intent) -> Plan<A> {
          looks after the cluster",
         intent.act, intent.target, intent.announced
     );
-    Plan { steps: Vec::new(), waiting: vec![Waiting { reason: reason!("UnknownIntent"), message, stalled: true }] }
+    Plan { waiting: vec![Waiting { reason: reason!("UnknownIntent"), message, stalled: true }], ..Plan::default() }
 }

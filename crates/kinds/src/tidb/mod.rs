@@ -131,6 +131,10 @@ impl Kind for Tidb {
         remember::remember(observed, logbook);
     }
 
+    fn note_intents(observed: &Observed<'_, Self>, logbook: &mut LogbookSpec) {
+        remember::note_intents(observed, logbook);
+    }
+
     fn is_invalid(observed: &Observed<'_, Self>) -> bool {
         validate::validate(observed.resource).is_err()
     }

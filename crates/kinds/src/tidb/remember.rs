@@ -83,6 +83,22 @@ fn record(scene: &Scene<'_>, component: Component, ordinal: Ordinal, id: u64, en
     entries.members.insert(pod, MemberEntry { id: id.to_string(), claims, ..MemberEntry::default() });
 }
 
+/// Notes how much a store has to give away, with the announcement that it leaves, and forgets it with that.
+pub(super) fn note_intents(observed: &Observed<'_, Tidb>, logbook: &mut LogbookSpec) {
+    let scene = Scene::of(observed, logbook);
+    let mut entries = scene.entries.clone();
+    for component in [Component::Tikv, Component::Tiflash] {
+        for (ordinal, store) in scene.own_stores(component) {
+            let Some(entry) = entries.members.get_mut(&scene.names.pod(component, ordinal)) else { continue };
+            let leaves = scene.is_announced(super::DELETE_STORE, store.id);
+            entry.regions = leaves.then(|| entry.regions.unwrap_or(store.regions));
+        }
+    }
+    if entries != scene.entries {
+        logbook.tidb = Some(entries);
+    }
+}
+
 /// Notes who has left for good, while PD still tells.
 fn note_left(scene: &Scene<'_>, entries: &mut TidbEntries) {
     let left = |component: Component, ordinal: Ordinal| match component {

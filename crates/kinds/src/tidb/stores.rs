@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use windlass_api::tidb::Component;
 use windlass_core::ordinals::Ordinal;
+use windlass_core::plan::{Percent, UnderWay};
 use windlass_core::reason;
 use windlass_core::scale::{self, Drain, Limits, Scale};
 
@@ -115,6 +116,7 @@ impl Planner<'_> {
         match self.scene.standing(component, ordinal) {
             Standing::Is(store) if store.state == StoreState::Offline => {
                 let message = format!("store {} ({pod}) gives its regions to others", store.id);
+                self.under_way(&pod, store);
                 self.wait(reason!("Draining"), message, false);
             }
             Standing::Is(store) => self.send_away(component, ordinal, store, guard),
@@ -127,6 +129,14 @@ impl Planner<'_> {
             Standing::Never => self.never_joined(component, ordinal),
             Standing::Unknown(_) => {}
         }
+    }
+
+    /// Tells how far a store is that gives away what it has.
+    fn under_way(&mut self, pod: &str, store: &Store) {
+        let Some(all) = self.scene.entries.members.get(pod).and_then(|entry| entry.regions) else { return };
+        let since = self.scene.announced(super::DELETE_STORE, store.id).map(|intent| intent.announced);
+        let what = format!("store {} ({pod}) gives away {all} regions", store.id);
+        self.plan.under_way.push(UnderWay { what, since, percent: Percent::of(store.regions, all) });
     }
 
     fn send_away(&mut self, component: Component, ordinal: Ordinal, store: &Store, guard: &Guard) {
