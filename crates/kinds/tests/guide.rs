@@ -6,8 +6,8 @@ use std::path::Path;
 
 use windlass_api::mysql::conditions::{State, reasons};
 
-/// The engine tells these of every kind.
-const OF_EVERY_KIND: [&str; 1] = ["UnknownIntent"];
+/// Core and the engine tell these of every kind.
+const OF_EVERY_KIND: [&str; 6] = ["ForeignObject", "Idle", "NothingBlocked", "StepFailed", "UnknownIntent", "Working"];
 
 fn sources(folder: &Path, into: &mut String) {
     for entry in std::fs::read_dir(folder).unwrap() {
