@@ -23,9 +23,6 @@ pub struct TidbEntries {
     /// Members that failed and were replaced by further ones, by the name of the pod.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failures: BTreeMap<String, FailureEntry>,
-    /// How many regions a store had when it began to leave.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub regions: Option<u64>,
     /// What a newer release wrote here.
     #[serde(flatten)]
     #[schemars(skip)]
@@ -44,6 +41,9 @@ pub struct MemberEntry {
     /// Whether it was seen to have left PD for good.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left: bool,
+    /// How many regions a store had when it began to leave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regions: Option<u64>,
     /// What a newer release wrote here.
     #[serde(flatten)]
     #[schemars(skip)]

@@ -1,7 +1,6 @@
 use super::*;
 use crate::tidb::answers::StoreState;
 use rstest::rstest;
-use std::collections::BTreeMap;
 
 fn store(labels: &[(&str, &str)]) -> Store {
     Store {
@@ -58,7 +57,7 @@ fn a_member_of_pd_is_told_by_its_name(#[case] name: &str, #[case] ordinal: Optio
 #[case(&["x", "z"], None)]
 #[case(&[], None)]
 fn a_record_counts_for_the_volumes_it_was_made_with(#[case] claims: &[&str], #[case] id: Option<u64>) {
-    let entry = MemberEntry { id: "9".into(), claims: vec!["x".into(), "y".into()], unknown: BTreeMap::new(), left: false };
+    let entry = MemberEntry { id: "9".into(), claims: vec!["x".into(), "y".into()], ..MemberEntry::default() };
     assert_eq!(recorded(Some(&entry), claims).map(|(_, id)| id), id);
     assert_eq!(recorded(None, claims), None);
 }

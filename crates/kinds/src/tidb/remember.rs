@@ -87,12 +87,14 @@ fn record(scene: &Scene<'_>, component: Component, ordinal: Ordinal, id: u64, en
 pub(super) fn note_intents(observed: &Observed<'_, Tidb>, logbook: &mut LogbookSpec) {
     let scene = Scene::of(observed, logbook);
     let mut entries = scene.entries.clone();
-    for component in [Component::Tikv, Component::Tiflash] {
-        for (ordinal, store) in scene.own_stores(component) {
-            let Some(entry) = entries.members.get_mut(&scene.names.pod(component, ordinal)) else { continue };
-            let leaves = scene.is_announced(super::DELETE_STORE, store.id);
-            entry.regions = leaves.then(|| entry.regions.unwrap_or(store.regions));
-        }
+    let stores = [Component::Tikv, Component::Tiflash].map(|component| (component, scene.own_stores(component)));
+    let regions = |pod: &str| {
+        let mut all = stores.iter().flat_map(|(component, stores)| stores.iter().map(move |store| (*component, store)));
+        all.find_map(|(component, (ordinal, store))| (scene.names.pod(component, *ordinal) == pod).then_some(store.regions))
+    };
+    for (pod, entry) in &mut entries.members {
+        let leaves = scene.intents.iter().any(|intent| intent.act == super::DELETE_STORE && intent.target == *pod);
+        entry.regions = entry.regions.or_else(|| regions(pod)).filter(|_| leaves);
     }
     if entries != scene.entries {
         logbook.tidb = Some(entries);

@@ -69,6 +69,24 @@ fn so_many_leave_at_once_as_may_and_the_size_follows_each_of_them() {
 }
 
 #[test]
+fn how_far_a_store_is_that_leaves_is_told() {
+    let mut world = settled(4, &[1, 1, 1, 4]);
+    world.scale(3, 1);
+    let mut told = Vec::new();
+    for _ in 0..LONG {
+        world.round();
+        told.extend(world.logbook.iter().flat_map(|it| &it.plan.running).filter_map(|it| it.percent.filter(|_| it.since.is_some())));
+    }
+    assert!(told.first().is_some_and(|first| *first < 100), "{told:?}");
+    assert!(told.is_sorted() && told.iter().all(|percent| percent % 5 == 0), "{told:?}");
+    world.come_to_rest();
+    // It is over, and nothing is left of it.
+    let logbook = world.logbook.as_ref().unwrap();
+    assert!(logbook.plan.running.is_empty());
+    assert!(logbook.tidb.iter().flat_map(|it| it.members.values()).all(|member| member.regions.is_none()));
+}
+
+#[test]
 fn a_store_that_is_wanted_again_stays_and_one_that_has_left_begins_anew() {
     let mut world = settled(6, &[1, 1, 1, 1, 1, 12]);
     world.scale(4, 2);
