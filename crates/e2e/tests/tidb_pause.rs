@@ -149,9 +149,8 @@ async fn check_one_revision_more(place: &Place, before: &BTreeMap<String, (Optio
 }
 
 async fn check_changes(tidb: &Tidb) -> Result<()> {
-    let pods =
-        tidb.place.api::<Pod>().list(&ListParams::default().labels(&format!("{}={NAME},windlass.dev/kind=tc", keys::INSTANCE)));
-    for pod in pods.await? {
+    let labels = ListParams::default().labels(&format!("{}={NAME},windlass.dev/kind=tc", keys::INSTANCE));
+    for pod in tidb.place.api::<Pod>().list(&labels).await? {
         ensure!(pod.labels().get("berth").is_some_and(|it| it == "north"), "{} has the old template", pod.name_any());
     }
     ensure!(tidb.place.has::<Service>("tidb-pd-peer").await?, "the Service of PD's members is not back");
