@@ -44,7 +44,7 @@ enum Campaign {
     Faults,
     /// Rounds in which all servers of a Galera are killed under writes, on a lab.
     Galera,
-    /// Failovers of a MySQL cluster under writes, by a fault of each sort in turn, on a lab.
+    /// Failovers of MySQL clusters under writes, by a fault of each sort in turn, on a lab.
     Mysql,
     /// Minutes of lost packets and stalls in which no primary of MySQL may be replaced, on a lab.
     MysqlNetwork,
@@ -161,11 +161,11 @@ impl Campaign {
                 "WINDLASS_ROUNDS",
                 " times all members killed under writes: ",
             ),
-            Self::Mysql => Plan::on_lab(&["--features", "lab", "--test", "failover"], "whatever_befalls_the_primary").times(
-                200,
-                "WINDLASS_FAILOVERS",
-                " failovers, none lost",
-            ),
+            Self::Mysql => {
+                let plan = Plan::on_lab(&["--features", "lab", "--test", "failover"], "whatever_befalls_the_primary");
+                let plan = plan.times(200, "WINDLASS_FAILOVERS", " failovers, none lost");
+                Plan { also: Some(("WINDLASS_CLUSTERS", "2")), ..plan }
+            }
             Self::MysqlNetwork => Plan::on_lab(&["--features", "lab", "--test", "failover"], "a_bad_network_is_no_reason")
                 .times(10, "WINDLASS_MINUTES", " min: no failover, "),
             Self::MysqlHistories => {

@@ -15,6 +15,7 @@ use crate::accounts::Passwords;
 use crate::api;
 use crate::certificates::Certificates;
 use crate::clone::Clones;
+use crate::farewell;
 use crate::initialise::{Found, initialise};
 use crate::keeper::Keeper;
 use crate::metrics::Metrics;
@@ -40,6 +41,8 @@ pub struct Settings {
     pub passwords: Passwords,
     /// The socket of mysqld.
     pub socket: PathBuf,
+    /// Where whoever runs mysqld is met.
+    pub meeting: PathBuf,
     /// Where the controller's interface listens.
     pub address: SocketAddr,
     /// Where probes are answered.
@@ -79,7 +82,7 @@ async fn listen(address: SocketAddr, purpose: &'static str) -> Result<TcpListene
     TcpListener::bind(address).await.map_err(|source| Start::Listen { address, purpose, source })
 }
 
-/// Runs until told to stop.
+/// Runs until told to stop. Whoever tells it waits for the end of mysqld first: see [`crate::guard::until_no_server_runs`].
 pub async fn run(settings: Settings, stop: CancellationToken) -> Result<(), Start> {
     let for_probes = listen(settings.probe_address, "probes").await?;
     let for_metrics = listen(settings.metrics_address, "metrics").await?;
@@ -106,9 +109,10 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> Result<(), Star
         until_initialised(&socket, &settings.passwords).await;
         rotation.run().await;
     };
+    let farewells = farewell::serve(&settings.meeting, &socket, &settings.passwords);
     tokio::select! {
         () = stop.cancelled() => {}
-        ((), (), (), ()) = async { tokio::join!(served_probes, served_metrics, served_controller, work) } => {}
+        ((), (), (), (), ()) = async { tokio::join!(served_probes, served_metrics, served_controller, work, farewells) } => {}
     }
     Ok(())
 }

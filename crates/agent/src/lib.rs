@@ -1,4 +1,4 @@
-//! What runs inside a pod of MySQL: `mysql-init` before mysqld starts, `mysql-agent` beside it.
+//! What runs inside a pod of MySQL: `mysql-init` before mysqld starts, `mysql-run` around it, `mysql-agent` beside it.
 //!
 //! The agent knows one server, its own, and reaches it through its unix socket alone. It decides nothing about the cluster: it
 //! prepares the server once, answers probes, rotates the slow log, and clones when the controller asks for it.
@@ -11,6 +11,8 @@ mod calendar;
 mod certificates;
 mod clone;
 pub mod durable;
+mod farewell;
+pub mod guard;
 mod initialise;
 pub mod instance;
 mod keeper;

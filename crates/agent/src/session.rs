@@ -17,6 +17,8 @@ pub(crate) mod code {
     pub(crate) const ACCESS_DENIED: u16 = 1045;
     /// A statement that the server does not know.
     pub(crate) const SYNTAX: u16 = 1064;
+    /// No such connection.
+    pub(crate) const NO_SUCH_THREAD: u16 = 1094;
     /// The plugin is there.
     pub(crate) const PLUGIN_EXISTS: u16 = 1125;
     /// No such library.

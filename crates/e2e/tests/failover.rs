@@ -1,6 +1,7 @@
 //! Failovers of the MySQL example under a client that writes: nothing that it was told of is lost, whatever befalls the primary.
 //!
-//! WINDLASS_FAILOVERS says how many there are, by each fault in turn, and WINDLASS_MINUTES for how long the network is bad.
+//! WINDLASS_FAILOVERS says how many there are, by each fault in turn, WINDLASS_CLUSTERS how many clusters share them at the same time,
+//! and WINDLASS_MINUTES for how long the network is bad.
 
 #![cfg(feature = "lab")]
 
@@ -9,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
 use kube::api::DeleteParams;
 use rustix::process::{Signal, kill_process};
-use windlass_e2e::mysql::Mysql;
-use windlass_e2e::mysql::load::{Writer, changes, check_kept};
+use windlass_e2e::mysql::load::{Row, Writer, changes, check_kept};
+use windlass_e2e::mysql::{Mysql, Stoppable};
 use windlass_e2e::{LONG, Stage, wait_for};
 
 /// What befalls the primary.
@@ -33,40 +35,54 @@ fn number(variable: &str, otherwise: u64) -> Result<u64> {
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_befalls_the_primary_nothing_that_was_told_is_lost() -> Result<()> {
     let stage = Stage::get().await?;
-    let failovers = number("WINDLASS_FAILOVERS", 8)?;
+    let (failovers, clusters) = (number("WINDLASS_FAILOVERS", 8)?, number("WINDLASS_CLUSTERS", 1)?);
+    let of_each = (0..clusters).map(|number| {
+        // What is left over goes to the first ones.
+        let share = failovers / clusters + u64::from(number < failovers % clusters);
+        fail_over(&stage, usize::try_from(share).unwrap_or(usize::MAX))
+    });
+    let (mut took, mut told) = (BTreeMap::<Fault, Vec<f64>>::new(), 0);
+    for (rows, times) in futures::future::try_join_all(of_each).await? {
+        told += rows;
+        for (fault, seconds) in times {
+            took.entry(fault).or_default().push(seconds);
+        }
+    }
+    for (fault, seconds) in &mut took {
+        seconds.sort_by(f64::total_cmp);
+        let at = |part: usize| seconds[(seconds.len() * part / 100).min(seconds.len() - 1)];
+        let (half, nearly_all, times) = (at(50), at(99), seconds.len());
+        stage.say(&format!("{fault:?}: first write after {half:.2} s (p50), {nearly_all:.2} s (p99), {times} times"));
+    }
+    stage.say(&format!("{told} rows told of in {failovers} failovers, none lost"));
+    Ok(())
+}
+
+/// Lets so many failovers happen to one cluster, by each fault in turn. Returns how many rows were told of, and how long each took.
+async fn fail_over(stage: &Stage, failovers: usize) -> Result<(usize, Vec<(Fault, f64)>)> {
+    let mut end = (0, Vec::new());
     stage
         .with_namespace("failover", true, async |place| {
             let mysql = place.mysql(|_| ()).await?;
             let writer = Writer::start(&mysql).await?;
-            let mut took: BTreeMap<Fault, Vec<f64>> = BTreeMap::new();
-            let done = usize::try_from(failovers)?;
-            for fault in FAULTS.into_iter().cycle().take(done) {
-                let seconds = befall(&mysql, &writer, fault).await.with_context(|| format!("{fault:?}"))?;
-                took.entry(fault).or_default().push(seconds);
+            for fault in FAULTS.into_iter().cycle().take(failovers) {
+                end.1.push((fault, befall(&mysql, &writer, fault).await.with_context(|| format!("{fault:?}"))?));
             }
             let rows = writer.stop()?;
             check_kept(&mysql, &rows).await?;
-            ensure!(changes(&rows) <= done, "{} changes of the server in {done} failovers", changes(&rows));
-            for (fault, seconds) in &mut took {
-                seconds.sort_by(f64::total_cmp);
-                let at = |part: usize| seconds[(seconds.len() * part / 100).min(seconds.len() - 1)];
-                stage.say(&format!(
-                    "{fault:?}: first write after {:.2} s (p50), {:.2} s (p99), {} times",
-                    at(50),
-                    at(99),
-                    seconds.len()
-                ));
-            }
-            stage.say(&format!("{} rows told of in {done} failovers, none lost", rows.len()));
+            ensure!(changes(&rows) <= failovers, "{} changes of the server in {failovers} failovers", changes(&rows));
+            end.0 = rows.len();
             Ok(())
         })
-        .await
+        .await?;
+    Ok(end)
 }
 
 /// Lets it happen, waits until another instance takes writes and all is well again, and tells how long the first write took.
 async fn befall(mysql: &Mysql, writer: &Writer, fault: Fault) -> Result<f64> {
     writer.goes_on().await?;
-    let (before, server) = (mysql.primary().await?, last_server(writer)?);
+    let before = mysql.primary().await?;
+    let last = writer.rows().last().cloned().context("no row was written yet")?;
     let pid = mysql.process(before).await?;
     let mut loss = None;
     let began = Instant::now();
@@ -79,10 +95,11 @@ async fn befall(mysql: &Mysql, writer: &Writer, fault: Fault) -> Result<f64> {
         Fault::Stopped => kill_process(pid, Signal::STOP)?,
         Fault::CutOff => loss = Some(mysql.lose_packets(&mysql.address(before).await?, None)?),
     }
-    let first = wait_for("another server takes writes", LONG, async || {
-        let first = writer.rows().into_iter().rfind(|row| row.began > began && row.server == server);
-        let taken = writer.rows().into_iter().find(|row| row.told > began && row.server != server);
-        taken.with_context(|| format!("not yet; the last of the former one: {first:?}"))
+    // A server that ended may be back before anybody could take its place.
+    let counts = |row: &Row| row.told > began && (row.server != last.server || row.connection != last.connection);
+    let first = wait_for("a server takes writes", LONG, async || {
+        let rows = writer.rows();
+        rows.iter().find(|row| counts(row)).cloned().with_context(|| format!("not yet; the last one: {:?}", rows.last()))
     })
     .await;
     // Whatever came of it, it is put right.
@@ -90,17 +107,60 @@ async fn befall(mysql: &Mysql, writer: &Writer, fault: Fault) -> Result<f64> {
         kill_process(pid, Signal::CONT)?;
     }
     drop(loss);
-    let seconds = first?.told.duration_since(began).as_secs_f64();
+    let first = first?;
+    let seconds = first.told.duration_since(began).as_secs_f64();
     let after = mysql.primary().await?;
-    ensure!(after != before, "instance {before} is still the primary");
+    let ended = matches!(fault, Fault::Killed | Fault::Deleted);
+    ensure!(after != before || ended && first.server == last.server, "instance {before} is still the primary");
     mysql.wait_until_healthy().await?;
     let whole = began.elapsed().as_secs_f64();
     mysql.place.stage().say(&format!("{fault:?}: first write after {seconds:.2} s, Healthy after {whole:.1} s"));
     Ok(seconds)
 }
 
-fn last_server(writer: &Writer) -> Result<String> {
-    writer.rows().last().map(|row| row.server.clone()).context("no row was written yet")
+/// A server that stops by itself tells the clients of all commits that wait for acknowledgements that they succeeded.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_is_stopped_tells_nobody_of_what_nobody_acknowledged() -> Result<()> {
+    let stage = Stage::get().await?;
+    stage
+        .with_namespace("stopped", true, async |place| {
+            let mysql = place.mysql(|_| ()).await?;
+            let writer = Writer::start(&mysql).await?;
+            let primary = mysql.primary().await?;
+            mysql.stop(Stoppable::Clustering).await?;
+            for replica in (0..3).filter(|ordinal| *ordinal != primary) {
+                mysql.administer(replica, "STOP REPLICA IO_THREAD").await?;
+            }
+            wait_for("a commit waits for acknowledgements", LONG, async || {
+                let waiting = "SELECT VARIABLE_VALUE FROM performance_schema.global_status \
+                               WHERE VARIABLE_NAME = 'Rpl_semi_sync_source_wait_sessions'";
+                let waiting = mysql.administer(primary, waiting).await?;
+                ensure!(waiting.trim() != "0", "{waiting} wait");
+                Ok(())
+            })
+            .await?;
+            let pods = mysql.place.api::<Pod>();
+            let (told, uid) = (writer.rows().len(), pods.get(&mysql.pod(primary)).await?.uid());
+            let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+            pods.delete(&mysql.pod(primary), &at_once).await?;
+            wait_for("the server runs again, and is closed to writes", LONG, async || {
+                ensure!(pods.get(&mysql.pod(primary)).await?.uid() != uid, "the pod is the former one");
+                let closed = mysql.administer(primary, "SELECT @@super_read_only").await?;
+                ensure!(closed.trim() == "1", "it takes writes");
+                Ok(())
+            })
+            .await?;
+            let more = writer.rows().len() - told;
+            ensure!(more == 0, "{more} rows were told of that no other instance has");
+            mysql.start(Stoppable::Clustering).await?;
+            writer.goes_on().await?;
+            mysql.wait_until_healthy().await?;
+            let rows = writer.stop()?;
+            check_kept(&mysql, &rows).await?;
+            stage.say(&format!("stopped with commits that waited: none was told of, and none of {} rows is lost", rows.len()));
+            Ok(())
+        })
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,7 @@ use windlass_agent::schedule::parse_duration;
 use windlass_core::selector::Selector;
 
 use crate::discovery::DiscoveryOptions;
-use crate::mysql::{MysqlAgentOptions, MysqlInitOptions, MysqlSaveOptions};
+use crate::mysql::{MysqlAgentOptions, MysqlInitOptions, MysqlRunOptions, MysqlSaveOptions};
 use crate::webhook::WebhookOptions;
 
 /// One operator for replicated database clusters.
@@ -32,6 +32,8 @@ pub(crate) enum Component {
     Crds,
     /// Prepares the data directory of a MySQL instance, in its pod, before mysqld starts.
     MysqlInit(MysqlInitOptions),
+    /// Runs mysqld, as the first process of its container, and lets it stop only when no client is left whom it could tell of a commit.
+    MysqlRun(MysqlRunOptions),
     /// Runs beside mysqld in its pod: prepares it, answers its probes, clones it.
     MysqlAgent(MysqlAgentOptions),
     /// Puts binary logs of a MySQL instance beside its data directory, in its pod, before that is replaced.

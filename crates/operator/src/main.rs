@@ -20,12 +20,17 @@ fn main() -> ExitCode {
         Component::Discovery(options) => discovery::run(options),
         Component::Crds => print_definitions(),
         Component::MysqlInit(options) => mysql::initialise(options),
+        Component::MysqlRun(options) => return ended(mysql::run_server(options)),
         Component::MysqlAgent(options) => mysql::serve(options),
         Component::MysqlSave(options) => mysql::save(&options),
         Component::CopySelf { to } => mysql::copy_self(&to),
     };
+    ended(result.map(|()| ExitCode::SUCCESS))
+}
+
+fn ended(result: anyhow::Result<ExitCode>) -> ExitCode {
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("windlass: {error:#}");
             ExitCode::FAILURE

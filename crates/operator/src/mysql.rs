@@ -1,13 +1,16 @@
 //! The components that run in a pod of MySQL: their command lines, and how they start.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 use windlass_agent::accounts::Passwords;
+use windlass_agent::guard::{self, Guard};
 use windlass_agent::schedule::{Schedule, parse_duration};
 use windlass_agent::setup::{self, Setup};
 use windlass_agent::{Settings, durable, instance, surplus};
@@ -76,6 +79,10 @@ pub(crate) struct MysqlAgentOptions {
     #[arg(long, default_value = "/run/mysqld.sock")]
     socket_path: PathBuf,
 
+    /// A directory that the container of mysqld sees as well.
+    #[arg(long, default_value = "/run")]
+    meeting_dir: PathBuf,
+
     /// Where the controller is answered.
     #[arg(long, default_value = "0.0.0.0:9080")]
     address: SocketAddr,
@@ -114,6 +121,20 @@ pub(crate) struct MysqlAgentOptions {
 
     #[command(flatten)]
     log: LogOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MysqlRunOptions {
+    /// A directory that the agent's container sees as well.
+    #[arg(long, default_value = "/run")]
+    meeting_dir: PathBuf,
+
+    #[command(flatten)]
+    log: LogOptions,
+
+    /// The server, and what it is told.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
@@ -156,6 +177,18 @@ pub(crate) fn initialise(options: MysqlInitOptions) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Ends as the server ended.
+pub(crate) fn run_server(options: MysqlRunOptions) -> anyhow::Result<ExitCode> {
+    telemetry::start(&options.log)?;
+    let mut command = options.command.into_iter();
+    let program = command.next().context("no server is named")?;
+    let named = program.clone();
+    let guard = Guard { program, arguments: command.collect(), directory: options.meeting_dir };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let end = runtime.block_on(guard.run()).with_context(|| format!("{} cannot be run", named.display()))?;
+    Ok(guard::exit_code(end).into())
+}
+
 pub(crate) fn serve(options: MysqlAgentOptions) -> anyhow::Result<()> {
     telemetry::start(&options.log)?;
     let settings = Settings {
@@ -163,6 +196,7 @@ pub(crate) fn serve(options: MysqlAgentOptions) -> anyhow::Result<()> {
         ordinal: instance::parse_ordinal(&options.pod_name)?,
         passwords: Passwords::gather(|variable| std::env::var(variable).ok())?,
         socket: options.socket_path,
+        meeting: options.meeting_dir,
         address: options.address,
         probe_address: options.probe_address,
         metrics_address: options.metrics_address,
@@ -175,9 +209,16 @@ pub(crate) fn serve(options: MysqlAgentOptions) -> anyhow::Result<()> {
     };
     let runtime = start_runtime()?;
     let result = runtime.block_on(async {
-        let stop = CancellationToken::new();
-        stop_on_signals(&stop)?;
+        let (told, stop) = (CancellationToken::new(), CancellationToken::new());
+        stop_on_signals(&told)?;
         tracing::info!(cluster = settings.cluster, instance = settings.ordinal, "windlass mysql-agent starts");
+        // It is needed at the end of mysqld, which may come a while after all containers were told to stop.
+        let (meeting, last) = (settings.meeting.clone(), stop.clone());
+        tokio::spawn(async move {
+            told.cancelled().await;
+            guard::until_no_server_runs(&meeting).await;
+            last.cancel();
+        });
         windlass_agent::run(settings, stop).await.context("the agent cannot start")
     });
     runtime.shutdown_background();

@@ -79,6 +79,7 @@ async fn agent(directory: &Path) -> (SocketAddr, DropGuard) {
         ordinal: 0,
         passwords: Passwords::gather(|variable| Some(format!("of {variable}"))).unwrap(),
         socket: directory.join("no-such.sock"),
+        meeting: directory.to_owned(),
         address,
         probe_address: free(),
         metrics_address: free(),

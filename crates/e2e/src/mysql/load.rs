@@ -36,6 +36,8 @@ pub struct Row {
     pub told: Instant,
     /// The UUID of the server that said so.
     pub server: String,
+    /// How many connections the client had before that one.
+    pub connection: u64,
 }
 
 /// The client.
@@ -112,18 +114,19 @@ impl Drop for Writer {
 }
 
 async fn write(options: &OptsBuilder, stop: &AtomicBool, rows: &Mutex<Vec<Row>>) {
-    let mut id = 0;
+    let (mut id, mut number) = (0, 0);
     while !stop.load(Ordering::SeqCst) {
         let Ok(Some((mut connection, server))) = tokio::time::timeout(PATIENCE, connect(options)).await else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
+        number += 1;
         while !stop.load(Ordering::SeqCst) {
             id += 1;
             let began = Instant::now();
             let insert = connection.query_drop(format!("INSERT INTO {TABLE} VALUES ({id})"));
             let Ok(Ok(())) = tokio::time::timeout(PATIENCE, insert).await else { break };
-            lock(rows).push(Row { id, began, told: Instant::now(), server: server.clone() });
+            lock(rows).push(Row { id, began, told: Instant::now(), server: server.clone(), connection: number });
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
@@ -150,7 +153,10 @@ pub fn longest_gap(rows: &[Row], since: Instant) -> f64 {
 pub async fn check_kept(mysql: &Mysql, rows: &[Row]) -> Result<()> {
     let kept = mysql.read_from(mysql.primary().await?, &format!("SELECT id FROM {TABLE}")).await?;
     let kept: BTreeSet<u64> = kept.lines().filter_map(|line| line.parse().ok()).collect();
-    let lost: Vec<u64> = rows.iter().map(|row| row.id).filter(|id| !kept.contains(id)).collect();
+    let lost: Vec<&Row> = rows.iter().filter(|row| !kept.contains(&row.id)).collect();
+    // Who told of it, and whether the one that told of the next row is another one, tells where to look.
+    let next = |lost: &&Row| rows.iter().find(|row| row.id > lost.id).map(|row| row.server.clone());
+    let lost: Vec<_> = lost.iter().map(|row| (row.id, row.told - row.began, &row.server, next(row))).collect();
     ensure!(lost.is_empty(), "{} of {} rows that the client was told of are lost: {lost:?}", lost.len(), rows.len());
     Ok(())
 }

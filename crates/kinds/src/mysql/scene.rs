@@ -176,12 +176,9 @@ impl<'a> Scene<'a> {
         self.lost_at(ordinal).is_some_and(|at| at <= self.observed.now)
     }
 
-    /// Whether a replica still hears the primary, by what it says itself. A primary whose pod was removed is about to end, whoever
-    /// still hears it.
+    /// Whether a replica still hears the primary, by what it says itself. One whose pod was removed lives on for seconds: who receives
+    /// from it goes on to, for a server that stops tells clients of what nobody acknowledged.
     pub(super) fn hears_the_primary(&self, ordinal: Ordinal) -> bool {
-        if self.pod(self.primary()).is_none() {
-            return false;
-        }
         let patience = match self.silence(self.primary()) {
             Some((Silence::Unreachable, patience)) => patience,
             _ => HANGS,

@@ -19,6 +19,8 @@ use super::{
 const AGENT: &str = "agent";
 /// What the program is told to be an agent.
 const AGENT_COMMAND: &str = "mysql-agent";
+/// What it is told to run the server.
+const RUN_COMMAND: &str = "mysql-run";
 const COPY: &str = "copy-moco-init";
 const INIT: &str = "moco-init";
 
@@ -42,6 +44,7 @@ pub(super) fn mysqld(cluster: &Validated) -> Value {
     // A server takes this as its first argument or not at all.
     let mut args = vec![json!(format!("--defaults-file={MY_CNF_PATH}/{}", config_maps::MY_CNF))];
     args.extend(take_list(&mut container, "args"));
+    let command = command(take_list(&mut container, "command"));
     let lifecycle = lifecycle(cluster, take_fields(&mut container, "lifecycle"));
     with_protocols(&mut container);
     let ports: Vec<Value> = take_list(&mut container, "ports").into_iter().chain(ports(&SERVER_PORTS)).collect();
@@ -50,6 +53,7 @@ pub(super) fn mysqld(cluster: &Validated) -> Value {
     let liveness = probe("/healthz", take_fields(&mut container, "livenessProbe"));
     let readiness = probe("/readyz", take_fields(&mut container, "readinessProbe"));
     container.extend([
+        ("command".to_owned(), command.into()),
         ("args".to_owned(), args.into()),
         ("lifecycle".to_owned(), lifecycle.into()),
         ("ports".to_owned(), ports.into()),
@@ -59,6 +63,12 @@ pub(super) fn mysqld(cluster: &Validated) -> Value {
         ("readinessProbe".to_owned(), readiness.into()),
     ]);
     without_nothing(container).into()
+}
+
+/// Our program runs the server: one that is told to stop by itself tells clients of commits that nobody acknowledged.
+fn command(given: Vec<Value>) -> Vec<Value> {
+    let server = if given.is_empty() { vec![json!("mysqld")] } else { given };
+    [json!(format!("{PROGRAM_PATH}/windlass")), json!(RUN_COMMAND)].into_iter().chain(server).collect()
 }
 
 /// The sleep is the node's: an image may have no program for it. It takes no more than half of the time that a pod has to end, so that

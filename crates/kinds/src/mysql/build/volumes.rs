@@ -59,8 +59,9 @@ fn read_only(volume: &str, path: &str) -> Value {
 }
 
 /// What the server needs.
-pub(super) fn of_mysqld() -> [Value; 7] {
+pub(super) fn of_mysqld() -> [Value; 8] {
     [
+        read_only(PROGRAM, PROGRAM_PATH),
         mount(DATA, DATA_PATH),
         read_only(MY_CNF, MY_CNF_PATH),
         read_only(INSTANCE_CNF, INSTANCE_CNF_PATH),

@@ -61,12 +61,19 @@ fn a_primary_is_replaced_when_nobody_hears_it(
     assert_eq!(is_replaced(&fallen_silent(how, seconds, receives, quiet)), replaced);
 }
 
-#[test]
-fn a_primary_whose_pod_was_removed_is_replaced_though_its_replicas_still_hear_it() {
-    let mut world = fallen_silent(Silence::Closed, 0, true, Some(0));
-    assert!(!is_replaced(&world));
+/// Its server lives on for seconds, and stops: whoever it could not reach then would not have what it tells its last clients of.
+#[rstest]
+#[case::its_replicas_hear_it(true, Some(0), false)]
+#[case::nothing_came_for_a_while(true, Some(3), true)]
+#[case::the_connections_ended(false, None, true)]
+fn a_primary_whose_pod_was_removed_is_replaced_when_its_replicas_do_not_hear_it(
+    #[case] receives: bool,
+    #[case] quiet: Option<u64>,
+    #[case] replaced: bool,
+) {
+    let mut world = fallen_silent(Silence::Closed, 0, receives, quiet);
     world.children.pods.remove(&pod_name(0));
-    assert!(is_replaced(&world));
+    assert_eq!(is_replaced(&world), replaced);
 }
 
 #[test]
