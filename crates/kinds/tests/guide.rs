@@ -83,7 +83,8 @@ fn planned_tasks() -> BTreeSet<String> {
     let deeds = file("crates/kinds/src/tidb/deeds.rs");
     let (_, rest) = deeds.split_once("pub enum Task {\n").unwrap();
     let (tasks, _) = rest.split_once("\n}\n").unwrap();
-    let variants = tasks.lines().filter_map(|line| line.strip_prefix("    ").filter(|line| line.starts_with(char::is_uppercase)));
+    let variants =
+        tasks.lines().filter_map(|line| line.strip_prefix("    ").filter(|line| line.starts_with(char::is_uppercase)));
     let names: BTreeSet<&str> = variants.map(|line| line.trim_end_matches([',', ' ', '{'])).collect();
     let of_plans = |path: &PathBuf| {
         let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();

@@ -146,7 +146,9 @@ impl Planner<'_> {
     fn farewell_to_pd(&self, ordinal: Ordinal) -> Farewell {
         let annotations = self.scene.observed.resource.metadata.annotations.as_ref();
         let forced = annotations.and_then(|all| all.get(keys::FORCE_UPGRADE)).is_some_and(|value| value == "true");
-        if forced || self.scene.group(Component::Pd).size() == 1 {
+        let group = self.scene.group(Component::Pd);
+        // One that does not run is missed already, and may be what keeps PD from being heard.
+        if forced || group.size() == 1 || !group.runs(ordinal) {
             return Farewell::Go;
         }
         let members = match self.scene.members() {

@@ -14,7 +14,7 @@ use super::answers::{Said, Store, StoreState};
 use super::deeds::Task;
 use super::facts::after;
 use super::guard::Guard;
-use super::membership::{Standing, progress};
+use super::membership::{Standing, pod_at, progress};
 use super::plan::Planner;
 use super::scene::Scene;
 
@@ -55,10 +55,12 @@ pub(super) fn is_evicted(scene: &Scene<'_>, ordinal: Ordinal, store: &Store, pat
     }
 }
 
-/// Whether others could lead instead of a store.
+/// Whether others could lead instead of a store. One that does not run leads nothing any more.
 pub(super) fn can_evict(scene: &Scene<'_>, store: &Store) -> bool {
     let others = scene.stores_of(Component::Tikv);
-    let serves = matches!(store.state, StoreState::Up | StoreState::Disconnected);
+    let runs = |ordinal| scene.group(Component::Tikv).runs(ordinal);
+    let serves = matches!(store.state, StoreState::Up | StoreState::Disconnected)
+        && pod_at(&scene.names, Component::Tikv, &store.address).is_none_or(runs);
     serves && others.iter().any(|other| other.id != store.id && scene.is_up(Component::Tikv, other))
 }
 

@@ -2,8 +2,12 @@ module windlass.dev/lab/pd
 
 go 1.26.0
 
-// PD was written for Go 1.21: with the pattern rules of later versions its server panics when it starts.
-godebug httpmuxgo121=1
+// PD was written for Go 1.21: with the pattern rules of later versions its server panics when it starts, and it takes a list of URLs for
+// one, which later versions refuse.
+godebug (
+	httpmuxgo121=1
+	urlstrictcolons=0
+)
 
 require github.com/tikv/pd v1.1.0-beta.0.20240407022249-7179657d129b
 

@@ -52,10 +52,13 @@ fn size_and_partition_are_the_callers() {
     let set = find(&objects, ObjectKind::StatefulSet);
     assert_eq!(set.spec["replicas"], 7);
     assert_eq!(set.spec["updateStrategy"], json!({ "type": "RollingUpdate", "rollingUpdate": { "partition": 3 } }));
-    // Neither is part of what is wished, so neither is a reason to write it by itself.
-    let other = Inputs { replicas: 4, partition: 4, children: &children };
-    let others = super::super::component::<NoAction>(&cluster, Component::Tikv, &other).unwrap().applied;
-    assert_eq!(set.annotations, find(&others, ObjectKind::StatefulSet).annotations);
+    // The size changes on another path, and is no reason to write the whole; the partition is.
+    let written = |inputs: Inputs<'_>| {
+        let objects = super::super::component::<NoAction>(&cluster, Component::Tikv, &inputs).unwrap().applied;
+        find(&objects, ObjectKind::StatefulSet).annotations.clone()
+    };
+    assert_eq!(written(Inputs { replicas: 4, ..inputs }), set.annotations);
+    assert_ne!(written(Inputs { partition: 4, ..inputs }), set.annotations);
     assert_eq!(find(&objects, ObjectKind::PodDisruptionBudget).spec["maxUnavailable"], 1);
 }
 
