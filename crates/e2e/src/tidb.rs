@@ -13,9 +13,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
+use windlass_api::Logbook;
 use windlass_api::logbook::LogbookSpec;
 use windlass_api::tidb::{Component, TidbCluster, TidbClusterStatus, keys};
-use windlass_api::Logbook;
 
 use crate::galera::read_repository;
 use crate::place::Place;
@@ -194,6 +194,13 @@ impl Tidb {
         let body = json!({ "regionsPerSecond": regions_per_second });
         let pod = self.pod(Component::Tikv, ordinal);
         self.call(Method::POST, &pod, 20180, "/standin/speed", Some(&body)).await.map(drop)
+    }
+
+    /// Cuts the stand-in of a store off from PD, or lets it be heard again.
+    pub async fn silence(&self, ordinal: u16, silent: bool) -> Result<()> {
+        let pod = self.pod(Component::Tikv, ordinal);
+        let body = json!({ "stopHeartbeats": silent });
+        self.call(Method::POST, &pod, 20180, "/standin/faults", Some(&body)).await.map(drop)
     }
 
     /// What is remembered of it.

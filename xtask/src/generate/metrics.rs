@@ -22,11 +22,8 @@ pub(super) fn page() -> String {
          Counters and histograms begin with nothing in every process.\n\n{HEAD}"
     );
     rows(&mut page, "windlass_", METRICS);
-    let kinds = [
-        ("ReplicatedStatefulSet", Replicated::METRICS),
-        ("MySQLCluster", MySql::METRICS),
-        ("TidbCluster", Tidb::METRICS),
-    ];
+    let kinds =
+        [("ReplicatedStatefulSet", Replicated::METRICS), ("MySQLCluster", MySql::METRICS), ("TidbCluster", Tidb::METRICS)];
     for (kind, own) in kinds {
         if own.is_empty() {
             continue;

@@ -1,12 +1,15 @@
 //! The objects of every component, as they should be: which of them are made now, how large a new set is, and where its partition
 //! stands. What is in them is decided in `build`.
 
+use std::collections::BTreeMap;
+
 use windlass_api::tidb::{Component, keys};
-use windlass_core::likeness::contains;
+use windlass_core::labels::TEMPLATE_INPUTS;
+use windlass_core::likeness::{Answered, contains};
 use windlass_core::ordinals::Ordinal;
 use windlass_core::reason;
 use windlass_core::step::{Manifest, ObjectKind};
-use windlass_core::views::StatefulSetView;
+use windlass_core::views::ObjectView;
 
 use super::build::{Claims, Inputs, Objects};
 use super::deeds::{Deed, Task};
@@ -52,10 +55,13 @@ fn size_at_birth(scene: &Scene<'_>, component: Component) -> u16 {
     scene.group(component).wanted().max(recorded.unwrap_or(0))
 }
 
-/// Whether a set would get another template.
-fn changes_template(set: &StatefulSetView, wanted: &Manifest) -> bool {
-    let live = set.object.spec.value();
-    !contains(&live["template"], &wanted.spec["template"])
+/// Whether a set would get another template. The server may write a template in another form, so one that is still as the server made it of
+/// the same wishes is the same, whatever a comparison says.
+fn changes_template(live: &ObjectView, wanted: &Manifest, answered: Option<&Answered>) -> bool {
+    let wishes = |annotations: &BTreeMap<String, String>| annotations.get(TEMPLATE_INPUTS).cloned();
+    let same_wishes = wishes(&live.meta.annotations) == wishes(&wanted.annotations);
+    let untouched = answered.is_some_and(|answered| answered.is_of(live));
+    !(same_wishes && (untouched || contains(&live.spec.value()["template"], &wanted.spec["template"])))
 }
 
 impl Planner<'_> {
@@ -72,7 +78,8 @@ impl Planner<'_> {
         let resting = replicas.max(self.scene.group(component).wanted());
         let is_newer = |objects: &Objects<Deed>| {
             let wanted = objects.applied.iter().find(|it| it.object.kind == ObjectKind::StatefulSet);
-            set.zip(wanted).is_some_and(|(set, wanted)| changes_template(set, wanted))
+            let answered = wanted.and_then(|wanted| self.scene.observed.answered.get(&wanted.object));
+            set.zip(wanted).is_some_and(|(set, wanted)| changes_template(&set.object, wanted, answered))
         };
         if partition < resting && is_newer(&objects) {
             // A newer template begins at the top: nothing of it may reach a pod before what that pod does was handed over.
@@ -127,5 +134,47 @@ impl Planner<'_> {
             self.pd_task("PD", None, Task::EnablePlacementRules, "TiFlash gets copies by rules only");
         }
         config.placement_rules
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+    use windlass_core::step::{ObjectRef, Owner};
+    use windlass_core::views::{Compact, Meta};
+
+    use super::*;
+
+    fn template(value: Option<&str>) -> Value {
+        json!({ "template": { "env": [{ "name": "SLOW_LOG_FILE", "value": value }] } })
+    }
+
+    #[rstest]
+    #[case::as_it_was_written(Some("a"), "w1", None, false)]
+    #[case::in_another_form_and_untouched(None, "w1", Some(7), false)]
+    #[case::in_another_form_and_perhaps_touched(None, "w1", Some(6), true)]
+    #[case::in_another_form_and_nobody_knows(None, "w1", None, true)]
+    #[case::of_other_wishes(Some("a"), "w0", Some(7), true)]
+    fn a_template_is_the_same_when_the_server_made_it_of_the_same_wishes(
+        #[case] live: Option<&str>,
+        #[case] wishes: &str,
+        #[case] answered: Option<i64>,
+        #[case] changes: bool,
+    ) {
+        let noted = |wishes: &str| BTreeMap::from([(TEMPLATE_INPUTS.to_owned(), wishes.to_owned())]);
+        let meta = |generation| Meta { generation: Some(generation), annotations: noted(wishes), ..Meta::default() };
+        let view = |generation| ObjectView { meta: meta(generation), spec: Compact::of(&template(live)) };
+        let wanted = Manifest {
+            object: ObjectRef { kind: ObjectKind::StatefulSet, namespace: "shop".into(), name: "a-tidb".into() },
+            labels: BTreeMap::new(),
+            annotations: noted("w1"),
+            owner: Owner { api_version: "v1".into(), kind: "A".into(), name: "a".into(), uid: "u".into() },
+            spec: template(Some("a")),
+            over: None,
+            never_held: false,
+        };
+        let answered = answered.map(|generation| Answered::new(&wanted, &view(generation)));
+        assert_eq!(changes_template(&view(7), &wanted, answered.as_ref()), changes);
     }
 }

@@ -46,10 +46,6 @@ impl Planner<'_> {
         if group.wish.is_none() || group.live_set().is_none() || !self.trusted {
             return Scale::default();
         }
-        if wanted == 0 && size > 0 {
-            self.refuse_none();
-            return Scale::default();
-        }
         let view = self.view(Component::Pd, |ordinal| (drain(&self.scene, ordinal), self.scene.membership(ordinal)));
         let begun = view.drains.values().any(|drain| matches!(drain, Drain::Draining | Drain::Finished));
         self.remove_strays(size);
@@ -75,19 +71,6 @@ impl Planner<'_> {
             self.leave_pd(ordinal);
         }
         scale
-    }
-
-    /// The last member has nobody to leave to, and nothing works without it: none at all is refused before anybody has left.
-    fn refuse_none(&mut self) {
-        let has_pods = |component: &Component| !self.scene.group(*component).pods.is_empty();
-        let others: Vec<&str> =
-            Component::ALL.into_iter().filter(|it| *it != Component::Pd).filter(has_pods).map(Component::title).collect();
-        let needed = if others.is_empty() { String::new() } else { format!(", and {} cannot do without it", others.join(", ")) };
-        let message = format!(
-            "spec.pd.replicas is 0{needed}; no member of PD is removed: ask for at least 1; suspendAction stops a cluster and keeps its data, \
-             and deleting the TidbCluster ends it"
-        );
-        self.wait(reason!("FailedScaleIn"), message, true);
     }
 
     /// Members of pods that are not there, and will not come back as what they were, count for majorities and serve nobody.

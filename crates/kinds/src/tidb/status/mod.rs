@@ -222,9 +222,7 @@ impl Tellers<'_, '_> {
 /// The set of a component, by its pods: what its controller wrote may be older.
 fn stateful_set(group: &Group<'_>) -> Option<StatefulSetStatus> {
     let set = group.set?;
-    let revision = |pod: &&&PodView, wanted: Option<&String>| {
-        wanted.is_some() && pod.meta.labels.get(REVISION) == wanted
-    };
+    let revision = |pod: &&&PodView, wanted: Option<&String>| wanted.is_some() && pod.meta.labels.get(REVISION) == wanted;
     let count = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
     let (current, update) = (set.current_revision.as_ref(), set.update_revision.as_ref());
     let ready = count(group.pods.values().filter(|pod| pod.ready).count());

@@ -100,19 +100,6 @@ fn fewer_than_the_copies_need_are_refused_before_anything_is_touched() {
 }
 
 #[test]
-fn no_member_of_pd_at_all_is_refused_before_anybody_has_left() {
-    let mut world = settled(3, &[3]);
-    let before = world.pd.clone();
-    world.edit(|resource| resource.spec.pd.as_mut().unwrap().replicas = 0);
-    for _ in 0..30 {
-        let passed = world.round();
-        assert!(passed.plan.steps.is_empty(), "{:?}", passed.plan);
-        assert!(passed.plan.waiting.iter().any(|it| it.reason.as_str() == "FailedScaleIn" && it.message.contains("TiKV")));
-    }
-    assert_eq!((world.pd.members.len(), world.size(Component::Pd)), (before.members.len(), 3));
-}
-
-#[test]
 fn a_bad_version_goes_no_further_than_one_pod_and_can_be_taken_back() {
     let mut world = settled(4, &[3]);
     world.edit(|resource| resource.spec.version = Some(super::BAD.into()));

@@ -49,7 +49,10 @@ fn it_may_read_the_certificates_that_it_needs_and_no_others() {
     let secrets = |changes: &[(&str, Value)]| {
         let rules = find(&objects(changes), ObjectKind::Role).spec["rules"].clone();
         let rules = rules.as_array().unwrap().clone();
-        rules.into_iter().find(|rule| rule["resources"][0] == "secrets").map(|rule| (rule["resourceNames"].clone(), rule["verbs"].clone()))
+        rules
+            .into_iter()
+            .find(|rule| rule["resources"][0] == "secrets")
+            .map(|rule| (rule["resourceNames"].clone(), rule["verbs"].clone()))
     };
     assert_eq!(secrets(&[]), None);
     let tls = [("/spec/tlsCluster", json!({ "enabled": true }))];
