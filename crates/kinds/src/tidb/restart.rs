@@ -1,4 +1,5 @@
-//! Single pods that the user wants to be restarted with care, or to hand over what they do: annotations on the pod itself.
+//! Single pods that the user wants to be restarted with care, or to hand over what they do: annotations on the pod itself. Of each
+//! component one at a time, and only while the others are well.
 
 use windlass_api::tidb::{Component, keys};
 use windlass_core::ordinals::Ordinal;
@@ -8,7 +9,7 @@ use windlass_core::views::PodView;
 
 use super::deeds::Task;
 use super::membership::Standing;
-use super::pd::leader;
+use super::pd::{can_miss, leader};
 use super::plan::Planner;
 use super::stores::{can_evict, is_evicted};
 
@@ -25,10 +26,38 @@ impl Planner<'_> {
                     Component::Tikv => self.stops_leading_regions(ordinal),
                     _ => true,
                 };
-                if handed_over && then == keys::THEN_DELETE_POD && self.trusted {
-                    self.delete(ObjectKind::Pod, &pod.meta, "its annotation asks for a restart");
+                if !handed_over || then != keys::THEN_DELETE_POD || !self.trusted {
+                    continue;
                 }
+                if let Some(why) = self.is_needed(component, ordinal) {
+                    let message = format!("{} is restarted, as its annotation asks for, when {why}", pod.meta.name);
+                    self.wait(reason!("RollingOut"), message, false);
+                    continue;
+                }
+                self.delete(ObjectKind::Pod, &pod.meta, "its annotation asks for a restart");
+                // The next one when this one is back.
+                break;
             }
+        }
+    }
+
+    /// Why a pod cannot be missed now, if so: others of its component are not there, or not well.
+    fn is_needed(&self, component: Component, ordinal: Ordinal) -> Option<String> {
+        let group = self.scene.group(component);
+        if group.pods.get(&ordinal).is_none_or(|pod| !pod.ready) {
+            return None;
+        }
+        let others = (0..group.size()).map(Ordinal::new).filter(|other| *other != ordinal);
+        let is_ready = |other: &Ordinal| group.pods.get(other).is_some_and(|pod| pod.ready && !pod.meta.deleting);
+        if let Some(other) = others.filter(|other| !is_ready(other)).min() {
+            return Some(format!("{} is ready", self.scene.names.pod(component, other)));
+        }
+        match self.scene.membership(ordinal) {
+            // Two of two are a majority, and one is none: that cannot be helped.
+            Standing::Is(member) if component == Component::Pd && group.size() > 2 && !can_miss(&self.scene, member) => {
+                Some("a majority of PD's other members is healthy".to_owned())
+            }
+            _ => None,
         }
     }
 

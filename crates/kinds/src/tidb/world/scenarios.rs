@@ -314,6 +314,28 @@ fn an_annotation_restarts_one_pod_after_its_leaders_are_gone() {
 }
 
 #[test]
+fn pods_that_are_all_to_be_restarted_go_one_after_the_other() {
+    let mut world = settled(4, &[3]);
+    let pods = ["a-pd-0", "a-pd-1", "a-pd-2"];
+    let before = pods.map(|pod| {
+        let pod = world.children.pods.get_mut(pod).unwrap();
+        pod.meta.annotations.insert(windlass_api::tidb::keys::PD_TRANSFER_LEADER.into(), "delete-pod".into());
+        pod.meta.uid.clone()
+    });
+    let is_back = |world: &World, (pod, uid): (&str, &String)| world.children.pods.get(pod).is_some_and(|it| it.meta.uid != *uid);
+    for _ in 0..LONG {
+        world.round();
+        let serves = |pod: &&&str| world.children.pods.get(**pod).is_some_and(|it| it.ready && !it.meta.deleting);
+        assert!(pods.iter().filter(serves).count() >= 2, "two are away");
+        if pods.into_iter().zip(&before).all(|pair| is_back(&world, pair)) {
+            break;
+        }
+    }
+    assert!(pods.into_iter().zip(&before).all(|pair| is_back(&world, pair)));
+    world.come_to_rest();
+}
+
+#[test]
 fn somebody_elses_evictions_are_left_alone() {
     let mut world = settled(4, &[3]);
     let store = world.on("a-tikv-1").unwrap();
