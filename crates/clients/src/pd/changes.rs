@@ -13,6 +13,9 @@ use windlass_kinds::tidb::answers::{Store, StoreState};
 use super::{EVICT, Pd};
 use crate::http::{Failure, segment};
 
+/// What PD says to whoever asks for a scheduler that was not there a moment ago.
+const JUST_MADE: &str = "ErrSchedulerExisted";
+
 impl Pd<'_> {
     async fn write(&self, act: &'static str, method: Method, path: &str, body: Option<&Value>) -> Result<(), Failure> {
         let path = format!("/pd/api/v1/{path}");
@@ -35,11 +38,18 @@ impl Pd<'_> {
         }
     }
 
-    /// Lets a store give its leaders to others.
+    /// Lets a store give its leaders to others. One scheduler does that for all stores: of two who ask for it at once, before it is there,
+    /// one is refused. Asked again, PD adds the store to it.
     pub async fn evict_leaders(&self, store: u64) -> Result<(), Failure> {
         let body = json!({ "name": EVICT, "store_id": store });
-        let sent = self.write("letting PD evict leaders", Method::POST, "schedulers", Some(&body)).await;
-        settled(sent, async || Ok(self.evicting().await?.contains(&store))).await
+        let send = async || {
+            let sent = self.write("letting PD evict leaders", Method::POST, "schedulers", Some(&body)).await;
+            settled(sent, async || Ok(self.evicting().await?.contains(&store))).await
+        };
+        match send().await {
+            Err(refused) if refused.to_string().contains(JUST_MADE) => send().await,
+            ended => ended,
+        }
     }
 
     /// Lets a store have leaders again.

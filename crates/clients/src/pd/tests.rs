@@ -173,6 +173,13 @@ async fn eviction_begins_and_ends_also_where_it_had_before() {
     Pd::new(&http, &peer).evict_leaders(4).await.unwrap();
     assert_eq!(script.changes(), [r#"POST /pd/api/v1/schedulers {"name":"evict-leader-scheduler","store_id":4}"#]);
 
+    // Another store was first, and is in it alone.
+    let existed = no("[PD:scheduler:ErrSchedulerExisted]scheduler existed");
+    let script = in_order(vec![existed, ok(r#"["evict-leader-scheduler-5"]"#), ok("")]).await;
+    let peer = script.peer();
+    Pd::new(&http, &peer).evict_leaders(4).await.unwrap();
+    assert_eq!(script.changes().len(), 2);
+
     let script = in_order(vec![no("oh"), ok(r#"["evict-leader-scheduler-5"]"#)]).await;
     let (http, peer) = (Http::default(), script.peer());
     assert!(Pd::new(&http, &peer).evict_leaders(4).await.is_err());
