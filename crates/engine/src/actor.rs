@@ -125,8 +125,9 @@ pub(crate) struct Actor<K: Kind, M> {
     pub(crate) copy: Option<Copy>,
     /// The copy of labels that was refused last.
     pub(crate) copy_refused: Option<BTreeMap<String, String>>,
-    messages: mpsc::UnboundedReceiver<Message<K>>,
-    back: mpsc::UnboundedSender<Message<K>>,
+    /// In boxes: a channel has room for 32 messages from its beginning, which would be most of what a quiet cluster costs.
+    messages: mpsc::UnboundedReceiver<Box<Message<K>>>,
+    back: mpsc::UnboundedSender<Box<Message<K>>>,
 }
 
 impl<K: Kind, M: Members<K>> Actor<K, M> {
@@ -174,11 +175,11 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                     return Ok(());
                 }
                 () = wake.notified() => {}
-                Some(message) = self.messages.recv() => self.take(message)?,
+                Some(message) = self.messages.recv() => self.take(*message)?,
                 () = tokio::time::sleep(wait) => {}
             }
             while let Ok(message) = self.messages.try_recv() {
-                self.take(message)?;
+                self.take(*message)?;
             }
             let shared = Arc::clone(&self.shared);
             let Ok(_place) = shared.passes.acquire().await else {
@@ -204,7 +205,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
     /// Waits for an operation or a probe.
     pub(crate) async fn next_message(&mut self) -> Result<(), Broken> {
         match self.messages.recv().await {
-            Some(message) => self.take(message),
+            Some(message) => self.take(*message),
             None => Ok(()),
         }
     }
@@ -255,7 +256,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         self.shared.tasks.spawn(async move {
             let message = work.await.unwrap_or_else(|error| Message::Broke(format!("{what}: {error}")));
             // Nobody listens when the cluster was forgotten meanwhile.
-            let _forgotten = back.send(message);
+            let _forgotten = back.send(Box::new(message));
         });
     }
 

@@ -17,7 +17,7 @@ use windlass_kinds::replicated::Replicated;
 use windlass_kinds::tidb::{self, Tidb};
 
 use crate::arguments::ControllerOptions;
-use crate::telemetry;
+use crate::{descriptors, telemetry};
 
 /// The version of this program.
 const VERSION: &str =
@@ -68,6 +68,7 @@ async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
         version: VERSION.to_owned(),
         holder: if name == process { name } else { format!("{name}/{process}") },
     };
+    let descriptors = descriptors::raise_limit();
     let kinds = KindSettings {
         tidb: tidb::Settings {
             discovery_image: options.agent_image.clone(),
@@ -87,7 +88,8 @@ async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
     };
     tracing::info!(
         version = settings.identity.version, release = settings.identity.release, holder = settings.identity.holder,
-        selector = %settings.selector, namespace = ?settings.namespace, "windlass controller starts"
+        selector = %settings.selector, namespace = ?settings.namespace, ?descriptors,
+        "windlass controller starts"
     );
     while !stop.is_cancelled() {
         tokio::select! {

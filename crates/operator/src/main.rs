@@ -2,6 +2,7 @@
 
 mod arguments;
 mod controller;
+mod descriptors;
 mod discovery;
 mod mysql;
 mod telemetry;

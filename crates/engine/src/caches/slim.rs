@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use k8s_openapi::api::{apps, core, policy, rbac};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::Resource;
 use kube::core::ObjectMeta;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use windlass_core::secrets;
 use windlass_core::views::{Children, ClaimView, Compact, Meta, ObjectView, PodView, StatefulSetView};
@@ -31,6 +31,41 @@ pub(crate) trait Child:
     fn shelf(children: &mut Children) -> &mut BTreeMap<String, Self::View>;
     /// Its metadata.
     fn known(view: &Self::View) -> &Meta;
+}
+
+/// Reads metadata without who wrote which field: a third of an object's bytes, which nobody here reads. What is passed over leaves no
+/// holes in the memory between what is kept.
+fn wanted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    let wanted = Wanted::deserialize(deserializer)?;
+    Ok(ObjectMeta {
+        namespace: wanted.namespace,
+        name: wanted.name,
+        uid: wanted.uid,
+        resource_version: wanted.resource_version,
+        creation_timestamp: wanted.creation_timestamp,
+        generation: wanted.generation,
+        labels: wanted.labels,
+        annotations: wanted.annotations,
+        owner_references: wanted.owner_references,
+        deletion_timestamp: wanted.deletion_timestamp,
+        ..ObjectMeta::default()
+    })
+}
+
+/// What [`slim`] keeps of metadata.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Wanted {
+    namespace: Option<String>,
+    name: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    creation_timestamp: Option<Time>,
+    generation: Option<i64>,
+    labels: Option<BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, String>>,
+    owner_references: Option<Vec<OwnerReference>>,
+    deletion_timestamp: Option<Time>,
 }
 
 fn slim(metadata: ObjectMeta) -> Meta {
@@ -56,6 +91,7 @@ macro_rules! applied {
         #[derive(Resource, Clone, Debug, Deserialize, Serialize)]
         #[resource(inherit = $type)]
         pub(crate) struct $name {
+            #[serde(deserialize_with = "wanted")]
             metadata: ObjectMeta,
             #[serde(default)]
             $field: Value,
@@ -135,6 +171,7 @@ specless!(RoleBinding, rbac::v1::RoleBinding, role_bindings);
 #[derive(Resource, Clone, Debug, Deserialize, Serialize)]
 #[resource(inherit = apps::v1::StatefulSet)]
 pub(crate) struct StatefulSet {
+    #[serde(deserialize_with = "wanted")]
     metadata: ObjectMeta,
     #[serde(default)]
     spec: Value,
@@ -176,6 +213,7 @@ impl Child for StatefulSet {
 #[derive(Resource, Clone, Debug, Deserialize, Serialize)]
 #[resource(inherit = core::v1::Pod)]
 pub(crate) struct Pod {
+    #[serde(deserialize_with = "wanted")]
     metadata: ObjectMeta,
     #[serde(default)]
     spec: PodSpec,
@@ -279,6 +317,7 @@ impl Child for Pod {
 #[derive(Resource, Clone, Debug, Deserialize, Serialize)]
 #[resource(inherit = core::v1::PersistentVolumeClaim)]
 pub(crate) struct Claim {
+    #[serde(deserialize_with = "wanted")]
     metadata: ObjectMeta,
     #[serde(default)]
     spec: ClaimSpec,

@@ -36,6 +36,29 @@ fn a_cache_never_goes_back_in_time() {
     assert_eq!(versions(&caches), [("u".to_owned(), "10".to_owned())], "versions are numbers, not text");
 }
 
+/// The answer to a write and the event of a watch are read by the same types, and neither keeps what nobody reads.
+#[test]
+fn who_wrote_which_field_is_never_read() {
+    let mut given = object("s", "u", 5);
+    let metadata = json!({
+        "managedFields": [{ "manager": "windlass", "operation": "Apply", "fieldsV1": { "f:spec": {} } }],
+        "generation": 3,
+        "creationTimestamp": "2026-01-02T03:04:05Z",
+        "deletionTimestamp": "2026-01-02T03:04:06Z",
+        "annotations": { "a": "b" },
+        "finalizers": ["f"],
+        "ownerReferences": [{ "apiVersion": "v1", "kind": "K", "name": "o", "uid": "owner", "controller": true }],
+    });
+    given["metadata"].as_object_mut().unwrap().extend(metadata.as_object().unwrap().clone());
+    let read: Service = serde_json::from_value(given).unwrap();
+    assert_eq!(kube::Resource::meta(&read).managed_fields, None);
+    let known = read.view().meta;
+    assert_eq!((known.namespace.as_str(), known.name.as_str(), known.uid.as_str()), ("n", "s", "u"));
+    assert_eq!((known.resource_version.as_str(), known.generation, known.deleting), ("5", Some(3), true));
+    assert_eq!(known.created, Some("2026-01-02T03:04:05Z".parse().unwrap()));
+    assert_eq!((known.labels.len(), known.annotations.len(), known.owner_uid.as_deref()), (2, 1, Some("owner")));
+}
+
 #[test]
 fn the_end_of_an_earlier_object_does_not_end_its_successor() {
     let caches = Caches::default();

@@ -1,5 +1,5 @@
 //! Servers as far as decisions depend on them: what they have, what they forget when they restart, what a loss of power takes from
-//! them, and who is told of a commit. For tests: the worlds of this crate and the crash harness act on them.
+//! them, and who is told of a commit. For tests and measurements: the worlds of this crate, the crash harness and the bench act on them.
 //!
 //! They judge what is done to them by what is true in them, and complain: of a commit that a client was told of and that is lost, of
 //! two servers that tell clients of commits, and of data that is thrown away and was not saved. They know nothing of the operator.
@@ -422,7 +422,7 @@ impl Servers {
     }
 
     /// What was received and not applied is thrown away with the relay logs.
-    fn forget_received(&mut self, at: usize, source: usize) {
+    pub fn forget_received(&mut self, at: usize, source: usize) {
         let server = &self.all[at];
         let lost = server.received.without(&server.executed).without(&self.all[source].has());
         if !lost.is_empty() {

@@ -123,6 +123,13 @@ impl Requests {
         *self.by_request.entry(text).or_default() += 1;
     }
 
+    /// How many writes of this there were, refused or not.
+    pub(crate) fn writes_of(&self, resource: &str) -> u64 {
+        let is_write = |verb: &str| !matches!(verb, "get" | "list" | "watch");
+        let of = |text: &str| text.split(' ').nth(1) == Some(resource) && text.split(' ').next().is_some_and(is_write);
+        self.by_request.iter().filter(|(text, _)| of(text)).map(|(_, count)| count).sum()
+    }
+
     /// The most frequent requests, per cluster.
     pub(crate) fn per_cluster(&self, clusters: usize) -> String {
         let mut all: Vec<(&String, &u64)> = self.by_request.iter().collect();
@@ -158,6 +165,8 @@ mod tests {
             "{\"auditID\": \"half a line of \"me\"".to_owned(),
         ];
         let counted = count(log.concat().as_bytes(), "me").unwrap();
+        assert_eq!(counted.writes_of("replicatedstatefulsets/status"), 1);
+        assert_eq!(counted.writes_of("pods"), 0);
         let Requests { reads, renewals, writes, execs, watches, refused, by_request } = counted;
         assert_eq!((reads, renewals, writes, execs, watches, refused), (1, 1, 2, 1, 1, 1));
         assert_eq!(by_request.get("update replicatedstatefulsets/status (409)"), Some(&1));

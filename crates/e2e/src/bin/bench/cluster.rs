@@ -5,6 +5,8 @@ use windlass_api::ReplicatedStatefulSet;
 
 use crate::stage::{FAKE, RUN};
 
+/// The image of all containers, which nobody ever starts.
+pub(crate) const IMAGE: &str = "localhost/bench:none";
 /// The container of the members' pods.
 pub(crate) const CONTAINER: &str = "member";
 /// The variable that spec changes set.
@@ -52,7 +54,7 @@ pub(crate) fn change(value: &str) -> Value {
 fn container(value: &str) -> Value {
     json!({
         "name": CONTAINER,
-        "image": "localhost/bench:none",
+        "image": IMAGE,
         "imagePullPolicy": "Never",
         "env": [{ "name": VARIABLE, "value": value }],
         "ports": [{ "name": "sql", "containerPort": 3306 }, { "name": "replication", "containerPort": 4567 }],

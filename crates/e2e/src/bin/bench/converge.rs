@@ -1,5 +1,5 @@
-//! Sees when clusters have converged: all children are there, and every status speaks of the newest spec. Seen by watches, at
-//! the moment in which it becomes so.
+//! Sees when clusters have converged: all children are there, and every status says so of the newest spec. Seen by watches, at the
+//! moment in which it becomes so.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -8,16 +8,16 @@ use anyhow::{Context as _, Result, bail};
 use futures::stream::{BoxStream, SelectAll, select_all};
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::core::{NamespaceResourceScope, PartialObjectMeta};
+use kube::core::{DynamicObject, NamespaceResourceScope, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
-use windlass_api::{Logbook, ReplicatedStatefulSet};
+use windlass_api::Logbook;
 use windlass_core::labels;
 
-use crate::model::Counts;
+use crate::kind::{Child, Kind};
 use crate::stage::Stage;
 
 /// What a watch shows.
@@ -25,41 +25,29 @@ enum Seen {
     /// Its first list is complete.
     Listed,
     /// This child is there.
-    Child(Kind, String),
+    Child(Child, String),
     /// This one is gone.
-    ChildGone(Kind, String),
-    /// The state of a custom resource: whether its status speaks of its newest spec.
+    ChildGone(Child, String),
+    /// The state of a custom resource: whether it has converged, by its status.
     Told(String, bool),
     /// Nothing of interest.
     Nothing,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Kind {
-    Service,
-    DisruptionBudget,
-    StatefulSet,
-    Logbook,
-}
-
 /// The watches of one namespace.
 pub(crate) struct Watches {
+    kind: Kind,
     streams: SelectAll<BoxStream<'static, Result<Seen>>>,
-    children: HashSet<(Kind, String)>,
+    children: HashSet<(Child, String)>,
     told: HashSet<String>,
 }
 
 impl Watches {
     /// Starts all watches, and waits until they are.
-    pub(crate) async fn start(stage: &Stage, namespace: &str) -> Result<Self> {
-        let streams = select_all([
-            child::<Service>(stage, namespace, Kind::Service),
-            child::<PodDisruptionBudget>(stage, namespace, Kind::DisruptionBudget),
-            child::<StatefulSet>(stage, namespace, Kind::StatefulSet),
-            child::<Logbook>(stage, namespace, Kind::Logbook),
-            resources(stage, namespace),
-        ]);
-        let mut watches = Self { streams, children: HashSet::new(), told: HashSet::new() };
+    pub(crate) async fn start(stage: &Stage, kind: Kind, namespace: &str) -> Result<Self> {
+        let children = kind.children().iter().map(|(child, _)| children(stage, namespace, *child));
+        let streams = select_all(children.chain([resources(stage, kind, namespace)]));
+        let mut watches = Self { kind, streams, children: HashSet::new(), told: HashSet::new() };
         let mut missing = watches.streams.len();
         while missing > 0 {
             missing -= usize::from(watches.take().await?);
@@ -79,6 +67,24 @@ impl Watches {
         Ok(Instant::now())
     }
 
+    /// Waits until so many clusters have been converged for a while; tells since when.
+    pub(crate) async fn stay_converged(&mut self, clusters: usize, time: Duration, limit: Duration) -> Result<Instant> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let since = self.all_converged(clusters, deadline.saturating_duration_since(Instant::now())).await?;
+            let until = tokio::time::Instant::from_std(since + time);
+            loop {
+                match tokio::time::timeout_at(until, self.take()).await {
+                    Err(_) => return Ok(since),
+                    Ok(taken) => drop(taken?),
+                }
+                if !self.complete(clusters) {
+                    break;
+                }
+            }
+        }
+    }
+
     /// Waits until nothing is left.
     pub(crate) async fn all_gone(&mut self, limit: Duration) -> Result<()> {
         let gone = async {
@@ -92,19 +98,18 @@ impl Watches {
     }
 
     fn complete(&self, clusters: usize) -> bool {
-        self.told.len() == clusters && self.children.len() == clusters * Counts::EXPECTED.all()
+        self.told.len() == clusters && self.children.len() == clusters * self.kind.objects()
     }
 
     fn described(&self, clusters: usize) -> String {
-        let count = |wanted| self.children.iter().filter(|(kind, _)| *kind == wanted).count();
-        format!(
-            "of {clusters} clusters there are {} Services, {} budgets, {} StatefulSets, {} logbooks; {} statuses speak of the newest spec",
-            count(Kind::Service),
-            count(Kind::DisruptionBudget),
-            count(Kind::StatefulSet),
-            count(Kind::Logbook),
-            self.told.len()
-        )
+        let count = |wanted| self.children.iter().filter(|(child, _)| *child == wanted).count();
+        let children: Vec<String> = self
+            .kind
+            .children()
+            .iter()
+            .map(|(child, each)| format!("{} of {} {child:?}", count(*child), clusters * each))
+            .collect();
+        format!("{} of {clusters} statuses say so; {}", self.told.len(), children.join(", "))
     }
 
     /// Takes one event in. True when it was the end of a first list.
@@ -129,16 +134,28 @@ impl Watches {
     }
 }
 
-fn child<K>(stage: &Stage, namespace: &str, kind: Kind) -> BoxStream<'static, Result<Seen>>
+fn children(stage: &Stage, namespace: &str, child: Child) -> BoxStream<'static, Result<Seen>> {
+    match child {
+        Child::Service => objects::<Service>(stage, namespace, child),
+        Child::DisruptionBudget => objects::<PodDisruptionBudget>(stage, namespace, child),
+        Child::StatefulSet => objects::<StatefulSet>(stage, namespace, child),
+        Child::Logbook => objects::<Logbook>(stage, namespace, child),
+        Child::Secret => objects::<Secret>(stage, namespace, child),
+        Child::ConfigMap => objects::<ConfigMap>(stage, namespace, child),
+        Child::ServiceAccount => objects::<ServiceAccount>(stage, namespace, child),
+    }
+}
+
+fn objects<K>(stage: &Stage, namespace: &str, child: Child) -> BoxStream<'static, Result<Seen>>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
     let api = Api::<PartialObjectMeta<K>>::namespaced(stage.writer.clone(), namespace);
-    let config = watcher::Config::default().labels(&format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_WINDLASS));
+    let config = watcher::Config::default().labels(&ours());
     let name = |object: PartialObjectMeta<K>| object.metadata.name.unwrap_or_default();
     let stream = watcher(api, config).map(move |event| match event {
-        Ok(Event::Apply(object) | Event::InitApply(object)) => Ok(Seen::Child(kind, name(object))),
-        Ok(Event::Delete(object)) => Ok(Seen::ChildGone(kind, name(object))),
+        Ok(Event::Apply(object) | Event::InitApply(object)) => Ok(Seen::Child(child, name(object))),
+        Ok(Event::Delete(object)) => Ok(Seen::ChildGone(child, name(object))),
         Ok(Event::InitDone) => Ok(Seen::Listed),
         Ok(Event::Init) => Ok(Seen::Nothing),
         Err(error) => Err(error).context("a watch of the bench failed"),
@@ -146,13 +163,17 @@ where
     stream.boxed()
 }
 
-fn resources(stage: &Stage, namespace: &str) -> BoxStream<'static, Result<Seen>> {
-    let api = Api::<ReplicatedStatefulSet>::namespaced(stage.writer.clone(), namespace);
-    let stream = watcher(api, watcher::Config::default()).map(|event| match event {
+/// The selector of what the operator made.
+pub(crate) fn ours() -> String {
+    format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_WINDLASS)
+}
+
+fn resources(stage: &Stage, kind: Kind, namespace: &str) -> BoxStream<'static, Result<Seen>> {
+    let api = Api::<DynamicObject>::namespaced_with(stage.writer.clone(), namespace, &kind.api());
+    let stream = watcher(api, watcher::Config::default()).map(move |event| match event {
         Ok(Event::Apply(resource) | Event::InitApply(resource)) => {
-            let observed = resource.status.and_then(|status| status.observed_generation);
-            let current = observed.is_some() && observed == resource.metadata.generation;
-            Ok(Seen::Told(resource.metadata.name.unwrap_or_default(), current))
+            let converged = kind.is_converged(&resource);
+            Ok(Seen::Told(resource.metadata.name.unwrap_or_default(), converged))
         }
         Ok(Event::Delete(resource)) => Ok(Seen::Told(resource.metadata.name.unwrap_or_default(), false)),
         Ok(Event::InitDone) => Ok(Seen::Listed),

@@ -1,11 +1,13 @@
 //! A kubelet that runs nothing: it answers for a node that does not exist, and says of each pod that it runs.
 //!
 //! The pods themselves are real objects, made and bound by the real controllers. Commands cannot be run in them: the node's
-//! address leads nowhere, and an exec ends at once with an error.
+//! address leads nowhere, and an exec ends at once with an error. Where the pods are those of MySQL, servers that are as fake answer at
+//! their addresses.
 
-use std::collections::HashSet;
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -20,7 +22,8 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::cluster::CONTAINER;
+use crate::cluster::IMAGE;
+use crate::mysql::{self, Fleet};
 use crate::stage::{FAKE, NODE_LEASES, RUN, Stage, from_json};
 
 /// How long a started pod takes to be ready.
@@ -32,9 +35,22 @@ const LEASE_SECONDS: i32 = 40;
 const NOWHERE: &str = "192.0.2.1";
 /// How many requests are under way at once.
 const AT_ONCE: usize = 16;
+const POLL: Duration = Duration::from_millis(10);
+
+/// What pods are like here.
+#[derive(Clone)]
+pub(crate) struct Lodging {
+    /// Their containers.
+    pub(crate) containers: &'static [&'static str],
+    /// Whether they name a process, beside which hooks could run.
+    pub(crate) processes: bool,
+    /// The servers in them, if there are any.
+    pub(crate) fleet: Option<Fleet>,
+}
 
 /// The running kubelet; it ends when this is dropped.
 pub(crate) struct Kubelet {
+    pods: Pods,
     tasks: JoinSet<Result<()>>,
 }
 
@@ -47,18 +63,54 @@ impl Kubelet {
             Some(ended) => bail!("the fake kubelet ended: {ended:?}"),
         }
     }
+
+    /// Starts the containers of a pod again, as after their end.
+    pub(crate) async fn restart(&self, namespace: &str, name: &str) -> Result<()> {
+        let known = {
+            let mut guests = self.pods.guests();
+            let guest = guests.values_mut().find(|it| it.is(namespace, name));
+            guest.map(|guest| {
+                guest.restarts += 1;
+                guest.clone()
+            })
+        };
+        let guest = known.with_context(|| format!("there is no pod {name} in namespace {namespace}"))?;
+        self.pods.run(&guest).await;
+        Ok(())
+    }
+
+    /// Waits until so many pods of a namespace are ready; tells when the last of them became so.
+    pub(crate) async fn all_ready(&self, namespace: &str, count: usize, limit: Duration) -> Result<Instant> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let ready: Vec<Instant> =
+                self.pods.guests().values().filter(|it| it.is_in(namespace)).filter_map(|it| it.ready).collect();
+            if ready.len() >= count {
+                return Ok(ready.into_iter().max().unwrap_or(deadline));
+            }
+            if Instant::now() > deadline {
+                bail!("{} of {count} pods are ready after {} s", ready.len(), limit.as_secs());
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
 }
 
-/// Registers the node and starts answering for it. `processes`: whether its pods name a process that hooks could run beside.
-pub(crate) async fn start(stage: &Stage, processes: bool) -> Result<Kubelet> {
+/// Registers the node and starts answering for it.
+pub(crate) async fn start(stage: &Stage, lodging: Lodging) -> Result<Kubelet> {
     register(stage).await.context("the fake node cannot be made")?;
     let mut tasks = JoinSet::new();
     let leases: Api<Lease> = Api::namespaced(stage.kubelet.clone(), NODE_LEASES);
     tasks.spawn(beat(leases, stage.node()));
-    let pods =
-        Pods { api: Api::all(stage.kubelet.clone()), node: stage.node(), processes, places: Arc::new(Semaphore::new(AT_ONCE)) };
-    tasks.spawn(pods.serve());
-    Ok(Kubelet { tasks })
+    let pods = Pods {
+        api: Api::all(stage.kubelet.clone()),
+        node: stage.node(),
+        lodging,
+        guests: Arc::default(),
+        places: Arc::new(Semaphore::new(AT_ONCE)),
+    };
+    tasks.spawn(pods.clone().serve());
+    Ok(Kubelet { pods, tasks })
 }
 
 async fn register(stage: &Stage) -> Result<()> {
@@ -97,20 +149,49 @@ async fn beat(leases: Api<Lease>, node: String) -> Result<()> {
     }
 }
 
+/// A pod that was started here.
+#[derive(Clone)]
+struct Guest {
+    pod: Arc<PartialObjectMeta<Pod>>,
+    number: u32,
+    restarts: u32,
+    /// When it was reported to be ready.
+    ready: Option<Instant>,
+}
+
+impl Guest {
+    fn is_in(&self, namespace: &str) -> bool {
+        self.pod.metadata.namespace.as_deref() == Some(namespace)
+    }
+
+    fn is(&self, namespace: &str, name: &str) -> bool {
+        self.is_in(namespace) && self.pod.metadata.name.as_deref() == Some(name)
+    }
+
+    fn uid(&self) -> &str {
+        self.pod.metadata.uid.as_deref().unwrap_or_default()
+    }
+}
+
 #[derive(Clone)]
 struct Pods {
     api: Api<Pod>,
     node: String,
-    processes: bool,
+    lodging: Lodging,
+    /// By their UIDs.
+    guests: Arc<Mutex<HashMap<String, Guest>>>,
     places: Arc<Semaphore>,
 }
 
 impl Pods {
+    fn guests(&self) -> MutexGuard<'_, HashMap<String, Guest>> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn serve(self) -> Result<()> {
         let config = watcher::Config::default().fields(&format!("spec.nodeName={}", self.node));
         let mut pods =
             watcher(Api::<PartialObjectMeta<Pod>>::all(self.api.clone().into_client()), config).default_backoff().boxed();
-        let mut started = HashSet::new();
         let mut number = 0_u32;
         let mut tasks = JoinSet::new();
         // The watch starts itself again after an error.
@@ -119,7 +200,7 @@ impl Pods {
             let pod = match pods.try_next().await {
                 Ok(Some(Event::Apply(pod) | Event::InitApply(pod))) => pod,
                 Ok(Some(Event::Delete(pod))) => {
-                    started.remove(&pod.metadata.uid);
+                    self.forget(&pod);
                     continue;
                 }
                 Ok(Some(Event::Init | Event::InitDone)) => continue,
@@ -129,38 +210,69 @@ impl Pods {
                     continue;
                 }
             };
+            let uid = pod.metadata.uid.clone().unwrap_or_default();
             if pod.metadata.deletion_timestamp.is_some() {
                 let pods = self.clone();
                 tasks.spawn(async move { pods.end(&pod).await });
-            } else if started.insert(pod.metadata.uid.clone()) {
+            } else if !self.guests().contains_key(&uid) {
                 number += 1;
+                let guest = Guest { pod: Arc::new(pod), number, restarts: 0, ready: None };
+                self.guests().insert(uid, guest.clone());
                 let pods = self.clone();
-                tasks.spawn(async move { pods.run(&pod, number).await });
+                tasks.spawn(async move { pods.run(&guest).await });
             }
         }
     }
 
-    async fn run(&self, pod: &PartialObjectMeta<Pod>, number: u32) {
-        self.patch(pod, &self.status(pod, number, false)).await;
-        tokio::time::sleep(READY_AFTER).await;
-        self.patch(pod, &self.status(pod, number, true)).await;
+    fn forget(&self, pod: &PartialObjectMeta<Pod>) {
+        let guest = self.guests().remove(pod.metadata.uid.as_deref().unwrap_or_default());
+        let (Some(guest), Some(fleet)) = (guest, &self.lodging.fleet) else { return };
+        let metadata = &guest.pod.metadata;
+        let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
+        fleet.remove(namespace.unwrap_or_default(), name.unwrap_or_default(), self.address(guest.number));
     }
 
-    fn status(&self, pod: &PartialObjectMeta<Pod>, number: u32, ready: bool) -> Value {
-        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
-        let address = format!("198.{}.{}.{}", 18 + (number >> 16) % 2, (number >> 8) % 256, number % 256);
-        let mut container = json!({
-            "name": CONTAINER,
-            "image": "localhost/bench:none",
-            "imageID": "",
-            "ready": ready,
-            "started": true,
-            "restartCount": 0,
-            "state": { "running": { "startedAt": now() } },
-        });
-        if self.processes {
-            container["containerID"] = format!("bench://{uid}").into();
+    /// Says that it runs, and after a while that it is ready.
+    async fn run(&self, guest: &Guest) {
+        if let Some(fleet) = &self.lodging.fleet {
+            let metadata = &guest.pod.metadata;
+            let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
+            fleet.start(namespace.unwrap_or_default(), name.unwrap_or_default(), self.address(guest.number));
         }
+        self.patch(&guest.pod, &self.status(guest, false)).await;
+        tokio::time::sleep(READY_AFTER).await;
+        self.patch(&guest.pod, &self.status(guest, true)).await;
+        if let Some(known) = self.guests().get_mut(guest.uid()) {
+            known.ready = Some(Instant::now());
+        }
+    }
+
+    fn address(&self, number: u32) -> Ipv4Addr {
+        if self.lodging.fleet.is_some() {
+            return mysql::address(number);
+        }
+        let [_, second, third, fourth] = number.to_be_bytes();
+        Ipv4Addr::new(198, 18 + second % 2, third, fourth)
+    }
+
+    fn status(&self, guest: &Guest, ready: bool) -> Value {
+        let (uid, address) = (guest.uid(), self.address(guest.number).to_string());
+        let container = |name: &&str| {
+            let mut container = json!({
+                "name": name,
+                "image": IMAGE,
+                "imageID": "",
+                "ready": ready,
+                "started": true,
+                "restartCount": guest.restarts,
+                "state": { "running": { "startedAt": now() } },
+            });
+            if self.lodging.processes {
+                container["containerID"] = format!("bench://{uid}/{name}/{}", guest.restarts).into();
+            }
+            container
+        };
+        let containers: Vec<Value> = self.lodging.containers.iter().map(container).collect();
         json!({
             "metadata": { "uid": uid },
             "status": {
@@ -175,7 +287,7 @@ impl Pods {
                     condition("ContainersReady", ready),
                     condition("Ready", ready),
                 ],
-                "containerStatuses": [container],
+                "containerStatuses": containers,
             },
         })
     }

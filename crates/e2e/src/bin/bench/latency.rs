@@ -106,7 +106,7 @@ fn milliseconds(time: Duration) -> f64 {
 }
 
 /// The smallest value that so many percent of all do not exceed; nothing is interpolated.
-fn percentile(values: &mut [f64], percent: usize) -> f64 {
+pub(crate) fn percentile(values: &mut [f64], percent: usize) -> f64 {
     values.sort_by(f64::total_cmp);
     let rank = (values.len() * percent).div_ceil(100);
     values.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)

@@ -7,11 +7,14 @@ mod audit;
 mod cluster;
 mod converge;
 mod floor;
+mod kind;
 mod kubelet;
 mod latency;
+mod lines;
 mod machine;
 mod measure;
 mod model;
+mod mysql;
 mod operator;
 mod others;
 mod report;
@@ -26,7 +29,10 @@ use clap::{Parser, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 use windlass_lab::{DEFAULT_NAME, Lab};
 
+use crate::kind::Kind;
+use crate::kubelet::{Kubelet, Lodging};
 use crate::machine::Machine;
+use crate::mysql::{Fakes, Fleet, connections};
 use crate::report::Report;
 use crate::stage::Stage;
 
@@ -37,6 +43,10 @@ pub(crate) struct Arguments {
     /// The lab that is used; it must be up.
     #[arg(long, env = "WINDLASS_LAB", default_value = DEFAULT_NAME)]
     lab: String,
+
+    /// Which clusters.
+    #[arg(long, default_value = "rss")]
+    kind: Kind,
 
     /// How many clusters; one row of figures for each.
     #[arg(long, value_delimiter = ',', default_value = "1,100,1000")]
@@ -54,6 +64,10 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 200)]
     samples: usize,
 
+    /// How many clusters of MySQL lose their primary at once.
+    #[arg(long, default_value_t = 50)]
+    failovers: usize,
+
     /// The fake kubelet names no processes in its pods, so that there is nobody to run a hook in.
     #[arg(long)]
     without_processes: bool,
@@ -65,6 +79,21 @@ pub(crate) struct Arguments {
     /// The form of the result.
     #[arg(long, default_value = "text")]
     output: Output,
+
+    /// Makes connections to the bench's server at this address, tells what they cost, and does nothing else.
+    #[arg(long, value_name = "ADDRESS", hide = true)]
+    only_connections_to: Option<std::net::Ipv4Addr>,
+}
+
+/// What all rows of a run share.
+#[derive(Clone, Copy)]
+pub(crate) struct Bench<'a> {
+    stage: &'a Stage,
+    arguments: &'a Arguments,
+    program: &'a operator::Program,
+    kubelet: &'a Kubelet,
+    /// The servers in the pods, where there are any.
+    fleet: Option<&'a Fleet>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -88,9 +117,17 @@ async fn main() -> ExitCode {
 
 async fn run(arguments: &Arguments) -> Result<()> {
     ensure!(arguments.clusters.iter().all(|count| *count > 0), "--clusters: each number must be 1 or more");
-    ensure!(arguments.members > 0 && arguments.samples > 0, "--members and --samples must be 1 or more");
+    ensure!(
+        arguments.members > 0 && arguments.samples > 0 && arguments.failovers > 0,
+        "--members, --samples and --failovers must be 1 or more"
+    );
+    let without = arguments.kind == Kind::Mysql && arguments.without_processes;
+    ensure!(!without, "--without-processes is about hooks, and clusters of MySQL have none");
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
         anyhow::bail!("a crypto provider is installed already");
+    }
+    if let Some(address) = arguments.only_connections_to {
+        return connections::run(address).await;
     }
     let lab = Lab::named(&arguments.lab)?;
     ensure!(lab.status().await.healthy, "the lab {} is not up: run `cargo xtask lab up`", lab.name());
@@ -117,15 +154,27 @@ async fn run(arguments: &Arguments) -> Result<()> {
         Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
     }
     measured.and(cleared)?;
-    ensure!(report.failures.is_empty(), "{} of {} rows could not be measured", report.failures.len(), arguments.clusters.len());
+    ensure!(report.failures.is_empty(), "{} things failed, which are told above", report.failures.len());
     Ok(())
 }
 
 async fn measure_all(stage: &Stage, arguments: &Arguments, program: &operator::Program, report: &mut Report) -> Result<()> {
-    let kubelet = kubelet::start(stage, !arguments.without_processes).await?;
-    let model = model::take(stage, arguments, program, report).await?;
+    let fakes = match arguments.kind {
+        Kind::Rss => None,
+        Kind::Mysql => Some(Fakes::start(arguments.members)?),
+    };
+    let fleet = fakes.as_ref().map(|fakes| &fakes.fleet);
+    let lodging =
+        Lodging { containers: arguments.kind.containers(), processes: !arguments.without_processes, fleet: fleet.cloned() };
+    let kubelet = kubelet::start(stage, lodging).await?;
+    let bench = Bench { stage, arguments, program, kubelet: &kubelet, fleet };
+    let model = model::take(bench, report).await?;
+    if let Some(fleet) = fleet {
+        say("measuring what a connection costs");
+        report.connections = Some(connections::measure(fleet).await?);
+    }
     for count in &arguments.clusters {
-        match measure::measure(stage, arguments, program, &model, *count).await {
+        match measure::measure(bench, &model, *count).await {
             Ok(row) => report.rows.push(row),
             // The other rows are still worth having.
             Err(error) => {
@@ -135,6 +184,9 @@ async fn measure_all(stage: &Stage, arguments: &Arguments, program: &operator::P
                 stage.remove_namespaces().await?;
             }
         }
+    }
+    if let Some(fleet) = fleet {
+        report.judge(fleet);
     }
     kubelet.check()
 }

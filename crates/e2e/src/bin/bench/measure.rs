@@ -1,25 +1,33 @@
 //! One row: everything that is measured with N clusters.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use kube::Api;
 use kube::api::DeleteParams;
-use windlass_api::ReplicatedStatefulSet;
+use kube::core::DynamicObject;
 
 use crate::audit::{Mark, Requests};
 use crate::converge::Watches;
+use crate::kind::Kind;
 use crate::latency;
 use crate::machine::{Idle, Machine};
-use crate::model::{Counts, Model};
-use crate::operator::{Operator, Program};
-use crate::report::{Converged, Floor, Quiet, Restarted, Row};
+use crate::model::Model;
+use crate::mysql::Fleet;
+use crate::mysql::failover::{self, Failover, How};
+use crate::operator::Operator;
+use crate::report::{Changed, Converged, Floor, Quiet, Restarted, Row, Sql};
 use crate::stage::{OPERATOR, Stage};
-use crate::{Arguments, cluster, floor, say, within};
+use crate::{Bench, cluster, floor, say, within};
 
 /// One cluster is too short a time to measure once.
 const ROUNDS_OF_ONE: usize = 5;
 const SAMPLES_OF_ONE: usize = 20;
+/// How many primaries are lost one after the other.
+const LOST_ALONE: usize = 10;
+/// How many hang at once.
+const HANG: usize = 20;
 /// Without a write for this long, a fleet is settled.
 const SETTLED: Duration = Duration::from_secs(10);
 const SETTLING: Duration = Duration::from_mins(10);
@@ -28,52 +36,51 @@ const RESTARTED: Duration = Duration::from_secs(15);
 const GOING: Duration = Duration::from_mins(1);
 
 /// Measures a row, and leaves nothing of it.
-pub(crate) async fn measure(
-    stage: &Stage,
-    arguments: &Arguments,
-    program: &Program,
-    model: &Model,
-    clusters: usize,
-) -> Result<Row> {
-    let before = floor(stage, model, clusters, "before").await?;
+pub(crate) async fn measure(bench: Bench<'_>, model: &Model, clusters: usize) -> Result<Row> {
+    let (stage, kind) = (bench.stage, bench.arguments.kind);
+    let mut floors = vec![floor(bench, model, clusters, "before").await?];
     let namespace = stage.namespace(&format!("clusters-{clusters}")).await?;
-    let mut operator = Operator::start(stage, program)?;
+    let mut operator = Operator::start(stage, bench.program)?;
     operator.ready().await?;
     let mark = Mark::now(&stage.audit_log)?;
-    let last = rounds(clusters) - 1;
-    let (mut converged, numbers, last_round) = match converge(stage, arguments, &namespace, clusters, last).await {
-        Ok(converged) => converged,
+    let mut fleet = match converge(bench, &namespace, clusters).await {
+        Ok(fleet) => fleet,
         Err(error) => {
             let requests = mark.requests_of(OPERATOR)?.per_cluster(clusters);
             return Err(error.context(format!("the operator's requests until then, per cluster: {requests}")));
         }
     };
+    if let Some(servers) = bench.fleet {
+        servers.let_clients_write(true);
+    }
     let settled = settle(stage, &mut operator).await?;
-    converged.until_settled = last_round.requests_of(OPERATOR)?;
-    let quiet = quiet(stage, arguments, &mut operator).await?;
-
-    say(format!("{clusters} clusters: changing specs"));
-    let samples = if clusters == 1 { arguments.samples.min(SAMPLES_OF_ONE) } else { arguments.samples };
-    let idle = Idle::start();
-    let mark = Mark::now(&stage.audit_log)?;
-    let latency = latency::measure(stage, &namespace, numbers, samples).await?;
-    let (changing, changing_idle) = (mark.requests_of(OPERATOR)?, idle.percent());
+    fleet.converged.until_settled = fleet.mark.requests_of(OPERATOR)?;
+    let quiet = quiet(bench, &mut operator).await?;
+    let (mut changed, mut failovers) = (None, Vec::new());
+    match kind {
+        Kind::Rss => changed = Some(change(bench, &namespace, fleet.numbers.clone()).await?),
+        Kind::Mysql => failovers = fail_over(bench, &namespace, &mut fleet).await?,
+    }
     settle(stage, &mut operator).await?;
-
-    let restarted = restart(stage, program, operator).await?;
+    let restarted = restart(bench, operator).await?;
+    if let Some(servers) = bench.fleet {
+        servers.let_clients_write(false);
+    }
     stage.remove_namespace(&namespace).await?;
-    let after = floor(stage, model, clusters, "after").await?;
+    // With servers it takes as long again, and what is compared is not a matter of a few percent.
+    if kind == Kind::Rss {
+        floors.push(floor(bench, model, clusters, "after").await?);
+    }
     Ok(Row {
         clusters,
         rounds: rounds(clusters),
-        objects_per_cluster: Counts::EXPECTED.all(),
-        floors: vec![before, after],
-        converged,
+        objects_per_cluster: kind.objects(),
+        floors,
+        converged: fleet.converged,
         settled,
         quiet,
-        latency,
-        changing,
-        changing_idle,
+        changed,
+        failovers,
         restarted,
         machine: Machine::now(),
     })
@@ -83,61 +90,114 @@ fn rounds(clusters: usize) -> usize {
     if clusters == 1 { ROUNDS_OF_ONE } else { 1 }
 }
 
-/// The bare writer, in a namespace of its own.
-async fn floor(stage: &Stage, model: &Model, clusters: usize, when: &str) -> Result<Floor> {
+/// How long so many clusters may take.
+fn limit(clusters: usize) -> Duration {
+    Duration::from_mins(5) + Duration::from_millis(600) * u32::try_from(clusters).unwrap_or(u32::MAX)
+}
+
+/// The bare writer, in a namespace of its own. Where there are servers it waits until all pods are ready, as the operator has to.
+async fn floor(bench: Bench<'_>, model: &Model, clusters: usize, when: &str) -> Result<Floor> {
+    let stage = bench.stage;
     let namespace = stage.namespace(&format!("floor-{clusters}-{when}")).await?;
     let idle = Idle::start();
-    let mut seconds = Vec::new();
+    let (mut seconds, mut ready) = (Vec::new(), Vec::new());
     for round in 0..rounds(clusters) {
         let posts = model.posts(stage, &namespace, round * clusters..(round + 1) * clusters).await?;
+        let began = Instant::now();
         seconds.push(floor::post_all(&stage.writer, posts).await?.as_secs_f64());
+        if bench.fleet.is_some() {
+            let pods = (round + 1) * clusters * usize::from(bench.arguments.members);
+            let last = bench.kubelet.all_ready(&namespace, pods, limit(clusters)).await?;
+            ready.push(last.saturating_duration_since(began).as_secs_f64());
+        }
     }
-    let floor = Floor { seconds: middle(&mut seconds), idle: idle.percent() };
+    let pods_ready = (!ready.is_empty()).then(|| middle(&mut ready));
+    let floor = Floor { seconds: middle(&mut seconds), pods_ready, idle: idle.percent() };
     say(format!("{clusters} clusters: bare writer {:.3} s", floor.seconds));
     stage.remove_namespace(&namespace).await?;
     Ok(floor)
 }
 
-/// Creates clusters, in rounds, each of which but the last is removed again. Tells the numbers of the clusters that stay.
-async fn converge(
-    stage: &Stage,
-    arguments: &Arguments,
-    namespace: &str,
-    clusters: usize,
-    last: usize,
-) -> Result<(Converged, std::ops::Range<usize>, Mark)> {
-    let mut watches = Watches::start(stage, namespace).await?;
+/// Clusters that have converged.
+struct Converging {
+    converged: Converged,
+    /// Their numbers.
+    numbers: Range<usize>,
+    /// When the last round began.
+    mark: Mark,
+    watches: Watches,
+}
+
+/// Creates clusters, in rounds, each of which but the last is removed again.
+async fn converge(bench: Bench<'_>, namespace: &str, clusters: usize) -> Result<Converging> {
+    let (stage, kind, members) = (bench.stage, bench.arguments.kind, bench.arguments.members);
+    let mut watches = Watches::start(stage, kind, namespace).await?;
     let idle = Idle::start();
-    let mut seconds = Vec::new();
-    let mut requests = Requests::default();
-    let mut mark = Mark::now(&stage.audit_log)?;
+    let (mut seconds, mut ready, mut requests) = (Vec::new(), Vec::new(), Requests::default());
+    let (last, mut mark) = (rounds(clusters) - 1, Mark::now(&stage.audit_log)?);
     for round in 0..=last {
         let numbers = round * clusters..(round + 1) * clusters;
-        let post = |number| {
-            let resource = cluster::resource(&stage.run, namespace, &cluster::name(number), arguments.members);
-            floor::Post::of("/apis/clusterlabs.org/v1alpha1", "replicatedstatefulsets", namespace, &resource)
-        };
-        let posts = numbers.clone().map(post).collect();
+        let posts = numbers.clone().map(|number| kind.post(stage, namespace, &cluster::name(number), members)).collect();
         mark = Mark::now(&stage.audit_log)?;
         let began = Instant::now();
-        let limit = Duration::from_mins(5) + Duration::from_millis(600) * u32::try_from(clusters)?;
-        let (_, done) = tokio::try_join!(floor::post_all(&stage.writer, posts), watches.all_converged(clusters, limit))?;
+        let posted = floor::post_all(&stage.writer, posts);
+        let (_, done) = tokio::try_join!(posted, watches.all_converged(clusters, limit(clusters)))?;
         seconds.push((done - began).as_secs_f64());
         requests = mark.requests_of(OPERATOR)?;
+        if bench.fleet.is_some() {
+            let last = bench.kubelet.all_ready(namespace, clusters * usize::from(members), GOING).await?;
+            ready.push(last.saturating_duration_since(began).as_secs_f64());
+        }
         if round < last {
-            remove(stage, namespace, &cluster::name(numbers.start)).await?;
+            remove(stage, kind, namespace, &cluster::name(numbers.start)).await?;
             watches.all_gone(GOING).await?;
         }
     }
-    let converged =
-        Converged { seconds: middle(&mut seconds), idle: idle.percent(), requests, until_settled: Requests::default() };
+    let converged = Converged {
+        seconds: middle(&mut seconds),
+        pods_ready: (!ready.is_empty()).then(|| middle(&mut ready)),
+        idle: idle.percent(),
+        requests,
+        until_settled: Requests::default(),
+    };
     say(format!("{clusters} clusters: converged in {:.3} s", converged.seconds));
-    Ok((converged, last * clusters..(last + 1) * clusters, mark))
+    Ok(Converging { converged, numbers: last * clusters..(last + 1) * clusters, mark, watches })
 }
 
-async fn remove(stage: &Stage, namespace: &str, name: &str) -> Result<()> {
-    let api: Api<ReplicatedStatefulSet> = Api::namespaced(stage.writer.clone(), namespace);
+async fn remove(stage: &Stage, kind: Kind, namespace: &str, name: &str) -> Result<()> {
+    let api: Api<DynamicObject> = Api::namespaced_with(stage.writer.clone(), namespace, &kind.api());
     api.delete(name, &DeleteParams::default()).await.map(drop).with_context(|| format!("{name} cannot be deleted"))
+}
+
+/// Changes specs, and times how long each takes to arrive.
+async fn change(bench: Bench<'_>, namespace: &str, numbers: Range<usize>) -> Result<Changed> {
+    let clusters = numbers.len();
+    say(format!("{clusters} clusters: changing specs"));
+    let samples = bench.arguments.samples;
+    let samples = if clusters == 1 { samples.min(SAMPLES_OF_ONE) } else { samples };
+    let idle = Idle::start();
+    let mark = Mark::now(&bench.stage.audit_log)?;
+    let latency = latency::measure(bench.stage, namespace, numbers, samples).await?;
+    Ok(Changed { latency, requests: mark.requests_of(OPERATOR)?, idle: idle.percent() })
+}
+
+/// Lets clusters lose their primaries: one after the other, many at once, and by servers that hang.
+async fn fail_over(bench: Bench<'_>, namespace: &str, fleet: &mut Converging) -> Result<Vec<Failover>> {
+    let Some(servers) = bench.fleet else { return Ok(Vec::new()) };
+    let (numbers, clusters) = (fleet.numbers.clone(), fleet.numbers.len());
+    let mut scene =
+        failover::Scene { fleet: servers, kubelet: bench.kubelet, watches: &mut fleet.watches, namespace, clusters };
+    // From different ends of the fleet, as far as it goes: who has just lost one is not the next to lose another.
+    let alone = |turn: usize| numbers.start + turn * clusters.div_ceil(LOST_ALONE) % clusters;
+    let alone: Vec<usize> = (0..LOST_ALONE).map(alone).collect();
+    let many: Vec<usize> = numbers.take(bench.arguments.failovers).collect();
+    let hang = &many[..many.len().min(HANG)];
+    let mut measured = Vec::new();
+    for (how, lose, at_once) in [(How::Killed, &*alone, 1), (How::Killed, &*many, many.len()), (How::Hangs, hang, hang.len())] {
+        say(format!("{clusters} clusters: {how:?}, {} of them, {at_once} at once", lose.len()));
+        measured.push(failover::measure(&mut scene, how, lose, at_once).await?);
+    }
+    Ok(measured)
 }
 
 /// Waits until the operator writes nothing any more. False when it did not come to rest.
@@ -155,27 +215,34 @@ async fn settle(stage: &Stage, operator: &mut Operator) -> Result<bool> {
     Ok(false)
 }
 
-async fn quiet(stage: &Stage, arguments: &Arguments, operator: &mut Operator) -> Result<Quiet> {
-    say(format!("watching {} quiet seconds", arguments.quiet_seconds));
+async fn quiet(bench: Bench<'_>, operator: &mut Operator) -> Result<Quiet> {
+    let seconds = bench.arguments.quiet_seconds;
+    say(format!("watching {seconds} quiet seconds"));
     let (before, idle) = (operator.usage()?, Idle::start());
-    let mark = Mark::now(&stage.audit_log)?;
-    tokio::time::sleep(Duration::from_secs(arguments.quiet_seconds)).await;
+    let traffic = bench.fleet.map(Fleet::traffic);
+    let mark = Mark::now(&bench.stage.audit_log)?;
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
     let usage = operator.usage()?;
+    let sql = bench
+        .fleet
+        .zip(traffic)
+        .map(|(fleet, before)| Sql { connections: fleet.connections(), traffic: fleet.traffic().since(before) });
     Ok(Quiet {
-        seconds: arguments.quiet_seconds,
+        seconds,
         requests: mark.requests_of(OPERATOR)?,
         processor_seconds: usage.processor_seconds - before.processor_seconds,
+        sql,
         usage,
         idle: idle.percent(),
     })
 }
 
 /// Kills the operator as a crash would, starts another, and counts what that one writes although nothing is to be done.
-async fn restart(stage: &Stage, program: &Program, operator: Operator) -> Result<Restarted> {
+async fn restart(bench: Bench<'_>, operator: Operator) -> Result<Restarted> {
     say("restarting the operator");
     operator.kill().await?;
-    let mark = Mark::now(&stage.audit_log)?;
-    let mut operator = Operator::start(stage, program)?;
+    let mark = Mark::now(&bench.stage.audit_log)?;
+    let mut operator = Operator::start(bench.stage, bench.program)?;
     let ready = within(Duration::from_mins(2), "the restarted operator", operator.ready()).await?;
     tokio::time::sleep(RESTARTED).await;
     let (usage, requests) = (operator.usage()?, mark.requests_of(OPERATOR)?);

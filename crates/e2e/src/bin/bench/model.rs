@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{ListParams, PostParams};
 use kube::core::NamespaceResourceScope;
@@ -14,13 +14,14 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_api::Logbook;
 
-use crate::converge::Watches;
-use crate::operator::{Operator, Program};
+use crate::converge::{Watches, ours};
+use crate::kind;
+use crate::operator::Operator;
 use crate::report::Report;
 use crate::stage::{Stage, from_json};
-use crate::{Arguments, cluster, floor, say};
+use crate::{Bench, cluster, floor, say};
 
-const LIMIT: Duration = Duration::from_mins(1);
+const LIMIT: Duration = Duration::from_mins(2);
 
 /// The children of a cluster.
 pub(crate) struct Model {
@@ -34,63 +35,46 @@ struct Child {
     object: Value,
 }
 
-/// How many children of each kind a cluster has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Counts {
-    pub(crate) services: usize,
-    pub(crate) disruption_budgets: usize,
-    pub(crate) stateful_sets: usize,
-    pub(crate) logbooks: usize,
-}
-
-impl Counts {
-    /// What is known of the operator's rendering, to know when the model itself is complete.
-    pub(crate) const EXPECTED: Self = Self { services: 2, disruption_budgets: 1, stateful_sets: 1, logbooks: 1 };
-
-    pub(crate) fn all(self) -> usize {
-        self.services + self.disruption_budgets + self.stateful_sets + self.logbooks
-    }
-}
-
 /// Lets the operator make one cluster, and takes its objects. The operator's memory without any cluster is told on the way.
-pub(crate) async fn take(stage: &Stage, arguments: &Arguments, program: &Program, report: &mut Report) -> Result<Model> {
+pub(crate) async fn take(bench: Bench<'_>, report: &mut Report) -> Result<Model> {
     say("taking the objects of one cluster as a model");
+    let (stage, kind) = (bench.stage, bench.arguments.kind);
     let namespace = stage.namespace("model").await?;
-    let mut operator = Operator::start(stage, program)?;
+    let mut operator = Operator::start(stage, bench.program)?;
     operator.ready().await?;
     report.without_clusters = Some(operator.usage()?);
     let name = cluster::name(999_999);
-    let mut watches = Watches::start(stage, &namespace).await?;
-    let resource = cluster::resource(&stage.run, &namespace, &name, arguments.members);
-    floor::post_all(
-        &stage.writer,
-        vec![floor::Post::of("/apis/clusterlabs.org/v1alpha1", "replicatedstatefulsets", &namespace, &resource)],
-    )
-    .await?;
+    let mut watches = Watches::start(stage, kind, &namespace).await?;
+    let post = kind.post(stage, &namespace, &name, bench.arguments.members);
+    floor::post_all(&stage.writer, vec![post]).await?;
     watches.all_converged(1, LIMIT).await.context("the operator did not complete the model cluster")?;
     let mut children = Vec::new();
-    let counts = Counts {
-        services: collect::<Service>(stage, &namespace, &mut children).await?,
-        disruption_budgets: collect::<PodDisruptionBudget>(stage, &namespace, &mut children).await?,
-        stateful_sets: collect::<StatefulSet>(stage, &namespace, &mut children).await?,
-        logbooks: collect::<Logbook>(stage, &namespace, &mut children).await?,
-    };
-    ensure!(
-        counts == Counts::EXPECTED,
-        "a cluster has {counts:?}, and the bench waits for {:?}: correct the bench",
-        Counts::EXPECTED
-    );
+    for (child, expected) in kind.children() {
+        let found = collect_all(stage, &namespace, *child, &mut children).await?;
+        ensure!(found == *expected, "a cluster has {found} {child:?}, and the bench waits for {expected}: correct the bench");
+    }
     operator.kill().await?;
     stage.remove_namespace(&namespace).await?;
     Ok(Model { name, namespace, children })
+}
+
+async fn collect_all(stage: &Stage, namespace: &str, child: kind::Child, children: &mut Vec<Child>) -> Result<usize> {
+    match child {
+        kind::Child::Service => collect::<Service>(stage, namespace, children).await,
+        kind::Child::DisruptionBudget => collect::<PodDisruptionBudget>(stage, namespace, children).await,
+        kind::Child::StatefulSet => collect::<StatefulSet>(stage, namespace, children).await,
+        kind::Child::Logbook => collect::<Logbook>(stage, namespace, children).await,
+        kind::Child::Secret => collect::<Secret>(stage, namespace, children).await,
+        kind::Child::ConfigMap => collect::<ConfigMap>(stage, namespace, children).await,
+        kind::Child::ServiceAccount => collect::<ServiceAccount>(stage, namespace, children).await,
+    }
 }
 
 async fn collect<K>(stage: &Stage, namespace: &str, children: &mut Vec<Child>) -> Result<usize>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Serialize + std::fmt::Debug,
 {
-    let found = Api::<K>::namespaced(stage.writer.clone(), namespace).list(&ListParams::default()).await?;
+    let found = Api::<K>::namespaced(stage.writer.clone(), namespace).list(&ListParams::default().labels(&ours())).await?;
     let before = children.len();
     for object in found {
         let mut object = serde_json::to_value(object)?;

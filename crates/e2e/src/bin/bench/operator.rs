@@ -1,4 +1,5 @@
-//! The operator under test: a child process outside the cluster, with default flags, so that the kernel tells what it costs.
+//! The operator under test: a child process outside the cluster, so that the kernel tells what it costs. Its flags are the default ones,
+//! but for what it looks after and where it is.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
+use crate::cluster::IMAGE;
 use crate::stage::Stage;
 
 /// How long it may take until it is ready.
@@ -105,7 +107,8 @@ impl Operator {
         let output = std::fs::File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let address = free_address()?;
         let mut command = Command::new(root().join(&program.path));
-        command.arg("controller").arg("--listen").arg(address.to_string()).arg("--selector").arg(stage.selector());
+        command.args(["controller", "--listen", &address.to_string(), "--selector", &stage.selector()]);
+        command.args(["--release-namespace", &stage.release, "--agent-image", IMAGE]);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("WINDLASS_") {
                 command.env_remove(name);

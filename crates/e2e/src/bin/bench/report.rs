@@ -4,8 +4,12 @@ use serde::Serialize;
 
 use crate::Arguments;
 use crate::audit::Requests;
+use crate::kind::Kind;
 use crate::latency::Latency;
 use crate::machine::Machine;
+use crate::mysql::connections::Connections;
+use crate::mysql::failover::Failover;
+use crate::mysql::{Fleet, Traffic};
 use crate::operator::{Program, Usage};
 
 /// A whole run.
@@ -13,6 +17,7 @@ use crate::operator::{Program, Usage};
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
     pub(crate) lab: String,
+    pub(crate) kind: Kind,
     pub(crate) members: u16,
     pub(crate) program: Program,
     /// Whether the fake kubelet's pods name processes.
@@ -24,6 +29,8 @@ pub(crate) struct Report {
     pub(crate) failures: Vec<String>,
     /// The operator with no cluster at all.
     pub(crate) without_clusters: Option<Usage>,
+    /// What a connection to a server costs.
+    pub(crate) connections: Option<Connections>,
     pub(crate) rows: Vec<Row>,
 }
 
@@ -41,6 +48,7 @@ impl Report {
         }
         Self {
             lab: arguments.lab.clone(),
+            kind: arguments.kind,
             members: arguments.members,
             program: program.clone(),
             processes: !arguments.without_processes,
@@ -49,8 +57,16 @@ impl Report {
             warnings,
             failures: Vec::new(),
             without_clusters: None,
+            connections: None,
             rows: Vec::new(),
         }
+    }
+
+    /// What the servers have to say of how they were treated.
+    pub(crate) fn judge(&mut self, fleet: &Fleet) {
+        self.failures.extend(fleet.complaints());
+        let unknown = fleet.unknown_statements().into_iter();
+        self.failures.extend(unknown.map(|text| format!("the bench's servers do not know a statement, {text}")));
     }
 
     pub(crate) fn finish(&mut self, machine: Machine) {
@@ -72,10 +88,10 @@ pub(crate) struct Row {
     /// Whether the operator stopped writing.
     pub(crate) settled: bool,
     pub(crate) quiet: Quiet,
-    pub(crate) latency: Latency,
-    /// The operator's requests while specs were changed.
-    pub(crate) changing: Requests,
-    pub(crate) changing_idle: Option<u64>,
+    /// What became of changed specs; not measured with servers, which a change restarts.
+    pub(crate) changed: Option<Changed>,
+    /// What became of lost primaries, where there are any.
+    pub(crate) failovers: Vec<Failover>,
     pub(crate) restarted: Restarted,
     pub(crate) machine: Machine,
 }
@@ -84,6 +100,8 @@ pub(crate) struct Row {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Floor {
     pub(crate) seconds: f64,
+    /// Seconds until all pods were ready, where that is waited for.
+    pub(crate) pods_ready: Option<f64>,
     /// The idle share of the machine meanwhile, in percent.
     pub(crate) idle: Option<u64>,
 }
@@ -92,6 +110,8 @@ pub(crate) struct Floor {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Converged {
     pub(crate) seconds: f64,
+    /// Seconds until all pods were ready, where that is waited for.
+    pub(crate) pods_ready: Option<f64>,
     pub(crate) idle: Option<u64>,
     /// The operator's requests until all clusters had converged; of the last round, when there were several.
     pub(crate) requests: Requests,
@@ -106,6 +126,25 @@ pub(crate) struct Quiet {
     pub(crate) requests: Requests,
     pub(crate) processor_seconds: f64,
     pub(crate) usage: Usage,
+    /// What servers were asked, where there are any.
+    pub(crate) sql: Option<Sql>,
+    pub(crate) idle: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Sql {
+    /// The connections that were open at the end.
+    pub(crate) connections: usize,
+    pub(crate) traffic: Traffic,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Changed {
+    pub(crate) latency: Latency,
+    /// The operator's requests meanwhile.
+    pub(crate) requests: Requests,
     pub(crate) idle: Option<u64>,
 }
 
@@ -120,9 +159,9 @@ pub(crate) struct Restarted {
 }
 
 impl Row {
-    /// The mean of the bare writer's times.
+    /// The mean of the bare writer's times: until all pods were ready, where the clusters have to wait for that as well.
     pub(crate) fn floor_seconds(&self) -> f64 {
-        let times: Vec<f64> = self.floors.iter().map(|floor| floor.seconds).collect();
+        let times: Vec<f64> = self.floors.iter().map(|floor| floor.pods_ready.unwrap_or(floor.seconds)).collect();
         times.iter().sum::<f64>() / crate::table::float(times.len())
     }
 
@@ -135,5 +174,10 @@ impl Row {
     pub(crate) fn ratio_of_all_writes(&self) -> f64 {
         let objects = crate::table::float(self.objects_per_cluster);
         self.ratio() * objects / (objects + 2.0)
+    }
+
+    /// How much of the memory is that of connections to servers, in MiB.
+    pub(crate) fn connections_mib(&self, each: &Connections) -> Option<f64> {
+        self.quiet.sql.as_ref().map(|sql| crate::table::float(sql.connections) * each.each_kib() / 1024.0)
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use futures::TryStreamExt as _;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
@@ -18,6 +19,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, Config, ResourceExt as _};
 use serde_json::json;
+use windlass_api::mysql::MySQLCluster;
 use windlass_lab::Lab;
 
 use crate::{say, within};
@@ -38,6 +40,8 @@ pub(crate) const NODE_LEASES: &str = "kube-node-lease";
 /// A namespace of a thousand clusters takes minutes to go on a busy machine.
 const REMOVAL: Duration = Duration::from_mins(20);
 const SETTING_UP: Duration = Duration::from_mins(2);
+/// How many requests of clearing up are under way at once.
+const AT_ONCE: usize = 16;
 
 /// What a run needs.
 pub(crate) struct Stage {
@@ -49,6 +53,8 @@ pub(crate) struct Stage {
     pub(crate) kubelet: Client,
     /// The kubeconfig of the operator under test.
     pub(crate) operator: PathBuf,
+    /// The namespace of the operator under test: of its Lease, and of its authority.
+    pub(crate) release: String,
     /// The API server's audit log.
     pub(crate) audit_log: PathBuf,
     admin: Client,
@@ -64,15 +70,18 @@ impl Stage {
         let deployed = deployment::stop(&admin).await?;
         define(&admin).await?;
         rights::grant(&admin, &run).await?;
-        Ok(Self {
+        let stage = Self {
             writer: client(&lab.user_kubeconfig(WRITER, &[])?).await?,
             kubelet: client(&lab.user_kubeconfig(KUBELET, &[])?).await?,
             operator: lab.user_kubeconfig(OPERATOR, &[])?,
+            release: format!("bench-{run}-release"),
             audit_log: lab.audit_log(),
             run,
             admin,
             deployed,
-        })
+        };
+        stage.namespace("release").await?;
+        Ok(stage)
     }
 
     /// The label by which the operator under test knows its clusters.
@@ -104,9 +113,9 @@ impl Stage {
         remove_namespace(&self.admin, name).await
     }
 
-    /// Removes all namespaces of this run.
+    /// Removes all namespaces with clusters of this run.
     pub(crate) async fn remove_namespaces(&self) -> Result<()> {
-        remove_namespaces(&self.admin, &self.selector()).await
+        remove_namespaces(&self.admin, &self.selector(), &[&self.release]).await
     }
 
     /// Removes everything of this run, and puts back what was stopped for it.
@@ -147,7 +156,7 @@ async fn define(admin: &Client) -> Result<()> {
 
 /// Removes everything that has these labels.
 async fn remove(admin: &Client, selector: &str) -> Result<()> {
-    remove_namespaces(admin, selector).await?;
+    remove_namespaces(admin, selector, &[]).await?;
     let list = ListParams::default().labels(selector);
     let all = DeleteParams::default();
     Api::<Lease>::namespaced(admin.clone(), NODE_LEASES).delete_collection(&all, &list).await?;
@@ -157,12 +166,39 @@ async fn remove(admin: &Client, selector: &str) -> Result<()> {
     Ok(())
 }
 
-async fn remove_namespaces(admin: &Client, selector: &str) -> Result<()> {
+async fn remove_namespaces(admin: &Client, selector: &str, but: &[&str]) -> Result<()> {
     let namespaces: Api<Namespace> = Api::all(admin.clone());
     for namespace in namespaces.list_metadata(&ListParams::default().labels(selector)).await? {
-        remove_namespace(admin, &namespace.name_any()).await?;
+        let name = namespace.name_any();
+        if !but.contains(&name.as_str()) {
+            remove_namespace(admin, &name).await?;
+        }
     }
     Ok(())
+}
+
+/// Takes off what waits for an operator that does not run any more.
+async fn let_go(admin: &Client, namespace: &str) -> Result<()> {
+    let api: Api<MySQLCluster> = Api::namespaced(admin.clone(), namespace);
+    let found = match api.list_metadata(&ListParams::default()).await {
+        Ok(found) => found,
+        // The first run on a lab finds no such kind.
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let held = found.into_iter().filter(|it| it.metadata.finalizers.is_some()).map(Ok);
+    let patch = json!({ "metadata": { "finalizers": null } });
+    futures::stream::iter(held)
+        .try_for_each_concurrent(AT_ONCE, |it| {
+            let (api, patch) = (api.clone(), &patch);
+            async move {
+                match api.patch_metadata(&it.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await {
+                    Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+                    end => end.map(drop).with_context(|| format!("the finalizer of {} cannot be taken off", it.name_any())),
+                }
+            }
+        })
+        .await
 }
 
 async fn remove_namespace(admin: &Client, name: &str) -> Result<()> {
@@ -171,6 +207,7 @@ async fn remove_namespace(admin: &Client, name: &str) -> Result<()> {
         return Ok(());
     };
     let began = std::time::Instant::now();
+    let_go(admin, name).await?;
     if known.metadata.deletion_timestamp.is_none() {
         namespaces.delete(name, &DeleteParams::default()).await?;
     }

@@ -47,11 +47,12 @@ fn operator_rules() -> Result<Value> {
 fn writer_rules() -> Value {
     let verbs = ["create", "get", "list", "watch", "patch", "delete"];
     json!([
-        { "apiGroups": [""], "resources": ["services", "configmaps"], "verbs": verbs },
+        { "apiGroups": [""], "resources": ["services", "configmaps", "secrets", "serviceaccounts"], "verbs": verbs },
         { "apiGroups": ["apps"], "resources": ["statefulsets"], "verbs": verbs },
         { "apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": verbs },
         { "apiGroups": ["windlass.dev"], "resources": ["logbooks"], "verbs": verbs },
         { "apiGroups": ["clusterlabs.org"], "resources": ["replicatedstatefulsets"], "verbs": verbs },
+        { "apiGroups": ["moco.cybozu.com"], "resources": ["mysqlclusters"], "verbs": verbs },
     ])
 }
 
