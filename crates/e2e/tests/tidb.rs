@@ -125,11 +125,11 @@ async fn call_off(tidb: &Tidb) -> Result<()> {
     tidb.set_speed(4, 50.0).await?;
     tidb.scale(4).await?;
     wait_for("one has left, and the other one leaves", LONG, async || {
-        let state = async |id| {
+        let told = async |id| {
             let stores = tidb.stores().await?;
             stores.into_iter().find(|it| it.id == id).map(|it| it.state).context("PD does not list it")
         };
-        let (slow, fast) = (state(slow.id).await?, state(fast.id).await?);
+        let (slow, fast) = (told(slow.id).await?, told(fast.id).await?);
         ensure!(slow == "Offline" && fast == "Tombstone", "they are {slow} and {fast}");
         Ok(())
     })
@@ -137,8 +137,8 @@ async fn call_off(tidb: &Tidb) -> Result<()> {
     ensure!(tidb.size(Component::Tikv).await? == 6, "the size passed by a store that has not left");
     tidb.scale(6).await?;
     wait_for("the one on its way stays", LONG, async || {
-        let state = tidb.store_of(5).await?;
-        ensure!(state.id == slow.id && state.state == "Up", "{state:?}");
+        let kept = tidb.store_of(5).await?;
+        ensure!(kept.id == slow.id && kept.state == "Up", "{kept:?}");
         Ok(())
     })
     .await?;
