@@ -82,11 +82,10 @@ pub fn tell_owner<K: Kind>(
 ) {
     let newest = observed.resource.meta().generation.unwrap_or_default();
     let owner = report.remembered.claim.as_ref().map(|claim| format!("release {} manages the cluster", claim.release));
-    match stalled {
-        Some((FOREIGN_OBJECT, why)) => conditions.set_at(Common::Managed, Truth::Unknown, FOREIGN_OBJECT, why, newest),
-        _ => {
-            let message = owner.unwrap_or_else(|| "this operator manages the cluster".to_owned());
-            conditions.set_at(Common::Managed, true, reason!("Owned"), message, newest)
-        }
-    };
+    if let Some((FOREIGN_OBJECT, why)) = stalled {
+        conditions.set_at(Common::Managed, Truth::Unknown, FOREIGN_OBJECT, why, newest);
+    } else {
+        let message = owner.unwrap_or_else(|| "this operator manages the cluster".to_owned());
+        conditions.set_at(Common::Managed, true, reason!("Owned"), message, newest);
+    }
 }

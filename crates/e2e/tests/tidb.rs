@@ -115,16 +115,21 @@ async fn leave_and_come_back(tidb: &Tidb) -> Result<()> {
 /// A removal is called off in the middle: one store has left already, the other is on its way.
 async fn call_off(tidb: &Tidb) -> Result<()> {
     let stage = tidb.place.stage();
-    let (slow, fast) = (tidb.store_of(5).await?, tidb.store_of(4).await?);
+    let (slow, fast) = wait_for("new stores have regions to give away", LONG, async || {
+        let (slow, fast) = (tidb.store_of(5).await?, tidb.store_of(4).await?);
+        ensure!(slow.regions > 5 && fast.regions > 0, "{slow:?}, {fast:?}");
+        Ok((slow, fast))
+    })
+    .await?;
     tidb.set_speed(5, 0.05).await?;
     tidb.set_speed(4, 50.0).await?;
     tidb.scale(4).await?;
     wait_for("one has left, and the other one leaves", LONG, async || {
-        let state = async |id| {
+        let told = async |id| {
             let stores = tidb.stores().await?;
             stores.into_iter().find(|it| it.id == id).map(|it| it.state).context("PD does not list it")
         };
-        let (slow, fast) = (state(slow.id).await?, state(fast.id).await?);
+        let (slow, fast) = (told(slow.id).await?, told(fast.id).await?);
         ensure!(slow == "Offline" && fast == "Tombstone", "they are {slow} and {fast}");
         Ok(())
     })
@@ -132,8 +137,8 @@ async fn call_off(tidb: &Tidb) -> Result<()> {
     ensure!(tidb.size(Component::Tikv).await? == 6, "the size passed by a store that has not left");
     tidb.scale(6).await?;
     wait_for("the one on its way stays", LONG, async || {
-        let state = tidb.store_of(5).await?;
-        ensure!(state.id == slow.id && state.state == "Up", "{state:?}");
+        let kept = tidb.store_of(5).await?;
+        ensure!(kept.id == slow.id && kept.state == "Up", "{kept:?}");
         Ok(())
     })
     .await?;
@@ -165,13 +170,21 @@ async fn refuse_no_pd(tidb: &Tidb) -> Result<()> {
 async fn refused(tidb: &Tidb, change: &Value, (reason, words): (&str, &str)) -> Result<()> {
     let (stage, place) = (tidb.place.stage(), &tidb.place);
     let (stores, members) = (tidb.stores_that_are("Up").await?, tidb.pd("members").await?["members"].clone());
+    let sets = async || {
+        let (stores, members) = (tidb.set(Component::Tikv).await?, tidb.set(Component::Pd).await?);
+        Ok::<_, anyhow::Error>((stores.metadata.generation, members.metadata.generation))
+    };
+    let before = sets().await?;
     let since = stage.audit().mark()?;
     tidb.patch(change).await?;
     let stalled = tidb.wait_for_condition("Stalled", "True").await?;
     ensure!(stalled.reason == reason && stalled.message.contains(words), "{}: {}", stalled.reason, stalled.message);
     wait_for("an Event tells it", LONG, async || told(place, reason, words).await).await?;
     tokio::time::sleep(WATCHED).await;
-    tidb.only_told_since(since)?;
+    // On the sets, the edition of the logbook is noted.
+    let written = tidb.written_since(since)?;
+    let other = written.iter().find(|entry| entry.resource() != "statefulsets");
+    ensure!(other.is_none() && sets().await? == before, "written: {:?}", other.map(windlass_e2e::Entry::describe));
     let now = tidb.stores_that_are("Up").await?;
     ensure!(now.keys().eq(stores.keys()), "the stores are {now:?}, and were {stores:?}");
     ensure!(tidb.pd("members").await?["members"] == members, "members of PD have changed");

@@ -27,6 +27,8 @@ fn everything(cluster: &mut Value) {
     let spec = &mut cluster["spec"];
     spec["tikv"]["requests"]["cpu"] = "10m".into();
     spec["tidb"]["replicas"] = 1.into();
+    // It has a shell, and is there.
+    spec["helper"] = json!({ "image": "windlass.dev/lab/tikv:v8.1.0" });
     let image = |name: &str| format!("windlass.dev/lab/{name}");
     spec["ticdc"] = json!({ "baseImage": image("ticdc"), "replicas": 1, "securityContext": security });
     spec["tiproxy"] = json!({ "baseImage": image("tiproxy"), "replicas": 1, "securityContext": security });

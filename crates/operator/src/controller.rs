@@ -98,7 +98,8 @@ async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
             () = election.win(|| health.set_ready()) => {}
         }
         metrics.set_leader(true);
-        lead(&election, (&fenced, &fence), &metrics, &health, (&settings, &kinds), &stop).await;
+        // It holds the work of every kind, and is large.
+        Box::pin(lead(&election, (&fenced, &fence), &metrics, &health, (&settings, &kinds), &stop)).await;
         metrics.set_leader(false);
     }
     server.await.context("the server of metrics panicked")?.context("the server of metrics failed")?;

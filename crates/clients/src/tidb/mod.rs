@@ -76,7 +76,7 @@ impl Servers {
             }
             Probe::Look { server, asked } => {
                 let answer = if turn.is_ok() { read(self.look(&server).await) } else { Err(stopping()) };
-                Fact::Server { server, asked, answer }
+                Fact::Server { server: Box::new(server), asked, answer }
             }
         }
     }

@@ -56,6 +56,14 @@ impl Tidb {
         .await
     }
 
+    /// What the operator wrote here since a moment, apart from what it told and what it did for discovery.
+    pub fn written_since(&self, since: Mark) -> Result<Vec<Entry>> {
+        let stage = self.place.stage();
+        let requests = stage.audit().requests_of(&stage.operator_user(), since)?;
+        let is_other = |entry: &Entry| entry.is_write() && entry.namespace() == self.place.namespace() && !is_allowed(entry);
+        Ok(requests.into_iter().filter(is_other).collect())
+    }
+
     /// Fails when the operator did anything here since a moment but tell, and look after discovery. Returns what it wrote, counted.
     pub fn only_told_since(&self, since: Mark) -> Result<BTreeMap<String, usize>> {
         let stage = self.place.stage();

@@ -31,7 +31,7 @@ pub enum Fact {
     /// What a server said of itself.
     Server {
         /// Which one.
-        server: Server,
+        server: Box<Server>,
         /// When it was asked, from the probe.
         asked: Timestamp,
         /// What it said; or why it did not.
@@ -172,7 +172,7 @@ impl Facts {
     pub fn learn(&mut self, fact: Fact, now: Timestamp) {
         match fact {
             Fact::Pd { asked, answer } => self.hear_pd(asked, answer, now),
-            Fact::Server { server, asked, answer } => self.hear_server(server, asked, answer, now),
+            Fact::Server { server, asked, answer } => self.hear_server(*server, asked, answer, now),
             Fact::Ended { deed, end } => self.end(*deed, end, now),
         }
     }

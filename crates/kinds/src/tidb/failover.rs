@@ -51,7 +51,6 @@ pub(super) fn remember(scene: &Scene<'_>, entries: &mut TidbEntries) {
         let mut ordinals = (0..wish.replicas).map(Ordinal::new).filter(|ordinal| !known(ordinal));
         if let Some((ordinal, id)) = ordinals.find_map(|ordinal| Some((ordinal, has_failed(scene, group, ordinal)?))) {
             let claims = group.volumes(ordinal).into_iter().map(str::to_owned).collect();
-            let id = id.map(|id| id.to_string()).unwrap_or_default();
             let (component, since) = (component.as_str().to_owned(), whole_seconds(scene.observed.now));
             let entry = FailureEntry { component, id, claims, since, ..FailureEntry::default() };
             entries.failures.insert(scene.names.pod(group.component, ordinal), entry);
@@ -73,8 +72,8 @@ fn is_complete(scene: &Scene<'_>, group: &Group<'_>) -> bool {
         && (0..group.size()).map(Ordinal::new).all(joined)
 }
 
-/// Whether a member has failed, and what it is in PD.
-fn has_failed(scene: &Scene<'_>, group: &Group<'_>, ordinal: Ordinal) -> Option<Option<u64>> {
+/// What a member that has failed is in PD, where PD knows it; nothing of one that has not.
+fn has_failed(scene: &Scene<'_>, group: &Group<'_>, ordinal: Ordinal) -> Option<String> {
     let period = scene.observed.settings.failover_period;
     let long_ago = |since| after(since, period) <= scene.observed.now;
     let since = |of: Of, kept: Kept| {
@@ -83,21 +82,21 @@ fn has_failed(scene: &Scene<'_>, group: &Group<'_>, ordinal: Ordinal) -> Option<
     };
     match group.component {
         Component::Pd => match scene.membership(ordinal) {
-            Standing::Is(member) if can_miss(scene, member) => {
-                since(Of::Member(member.id), Kept::Healthy(false)).filter(|since| long_ago(*since)).map(|_| Some(member.id))
-            }
+            Standing::Is(member) if can_miss(scene, member) => since(Of::Member(member.id), Kept::Healthy(false))
+                .filter(|since| long_ago(*since))
+                .map(|_| member.id.to_string()),
             _ => None,
         },
         Component::Tikv | Component::Tiflash => match scene.standing(group.component, ordinal) {
             Standing::Is(store) => {
                 let down = since(Of::Store(store.id), Kept::State(StoreState::Down));
-                down.filter(|since| long_ago(*since)).map(|_| Some(store.id))
+                down.filter(|since| long_ago(*since)).map(|_| store.id.to_string())
             }
             _ => None,
         },
         _ => {
             let pod = group.pods.get(&ordinal).filter(|pod| !pod.ready && !pod.meta.deleting && pod.phase != "Pending")?;
-            pod.ready_since.filter(|since| long_ago(*since)).map(|_| None)
+            pod.ready_since.filter(|since| long_ago(*since)).map(|_| String::new())
         }
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn news(observed: &Observed<'_, Tidb>, report: &Report<'_, Deed>) -> 
 
 fn new_in<'a>(
     these: &'a BTreeMap<String, FailureEntry>,
-    those: &'a BTreeMap<String, FailureEntry>,
+    others: &'a BTreeMap<String, FailureEntry>,
 ) -> impl Iterator<Item = (&'a String, &'a FailureEntry)> {
-    these.iter().filter(|(pod, _)| !those.contains_key(*pod))
+    these.iter().filter(|(pod, _)| !others.contains_key(*pod))
 }

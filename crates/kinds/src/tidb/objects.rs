@@ -84,6 +84,8 @@ impl Planner<'_> {
         if partition < resting && is_newer(&objects) {
             // A newer template begins at the top: nothing of it may reach a pod before what that pod does was handed over.
             objects = build(cluster, component, &Inputs { partition: resting, ..inputs }).unwrap_or(objects);
+            let message = format!("the pods of {} are replaced when their StatefulSet has their template", component.title());
+            self.wait(reason!("RollingOut"), message, false);
         }
         let Objects { mut applied, removals, claims } = objects;
         self.plan.steps.extend(removals);

@@ -78,7 +78,7 @@ impl Planner<'_> {
         let group = self.scene.group(Component::Pd);
         let returns = |ordinal: Ordinal| ordinal.get() < group.wanted() && group.has_volumes(ordinal);
         let is_stray = |it: &Ordinal| it.get() >= size && !group.pods.contains_key(it) && !returns(*it);
-        let stray = self.scene.own_members().into_keys().filter(is_stray).next_back();
+        let stray = self.scene.own_members().into_keys().rfind(is_stray);
         if let Some(ordinal) = stray {
             self.leave_pd(ordinal);
         }
@@ -124,14 +124,14 @@ impl Planner<'_> {
     pub(super) fn hand_over(&mut self, ordinal: Ordinal, member: &PdMember, may: impl Fn(Ordinal) -> bool, why: &str) {
         let members = self.scene.own_members();
         let fit = |(other, it): &(&Ordinal, &&PdMember)| **other != ordinal && may(**other) && self.scene.is_sound(it);
-        let above = members.iter().filter(fit).filter(|(other, _)| **other > ordinal).next_back();
-        let below = members.iter().filter(fit).next();
+        let above = members.iter().filter(fit).rfind(|(other, _)| **other > ordinal);
+        let below = members.iter().find(fit);
         let to = above.or(below).map(|(_, it)| it.name.clone());
         let pod = self.scene.names.pod(Component::Pd, ordinal);
         match to {
             Some(to) => self.pd_task(&pod, Some(member.id), Task::TransferPdLeader { to }, why),
             None => {
-                self.wait(reason!("PDUnhealthy"), format!("no healthy member can lead PD instead of {}", member.name), false)
+                self.wait(reason!("PDUnhealthy"), format!("no healthy member can lead PD instead of {}", member.name), false);
             }
         }
     }

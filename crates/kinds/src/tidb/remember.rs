@@ -154,9 +154,10 @@ fn is_over(scene: &Scene<'_>, intent: &Intent, entries: &TidbEntries) -> bool {
         }
         super::DELETE_PD_MEMBER => {
             let Ok(members) = scene.members() else { return false };
-            match members.iter().any(|member| member.id == id) {
-                false => is_noted(entries, &intent.target, id),
-                true => stays(scene, &intent.target),
+            if members.iter().any(|member| member.id == id) {
+                stays(scene, &intent.target)
+            } else {
+                is_noted(entries, &intent.target, id)
             }
         }
         _ => false,

@@ -18,7 +18,7 @@ use super::membership::Standing;
 use super::plan::Planner;
 
 /// How long a process may take to join PD.
-const JOINING: Duration = Duration::from_mins(5);
+pub(super) const JOINING: Duration = Duration::from_mins(5);
 
 pub(super) fn is_marked(claim: &ClaimView) -> bool {
     claim.meta.annotations.get(keys::PVC_DEFER_DELETING).is_some_and(|since| !since.is_empty())

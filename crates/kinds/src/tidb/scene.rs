@@ -73,7 +73,8 @@ impl<'a> Group<'a> {
 
     /// What is known of a member beside its standing in PD, which was asked at this time.
     pub(super) fn around(&self, ordinal: Ordinal, asked: Option<Timestamp>) -> Around {
-        let marked = self.claims_of(ordinal).iter().all(|claim| is_marked(claim));
+        // One that is about to go is of no use either, and goes when nobody uses it any more.
+        let marked = self.claims_of(ordinal).iter().all(|claim| is_marked(claim) || claim.meta.deleting);
         let is_unborn = |pod: &PodView| {
             // Times of Kubernetes are in whole seconds.
             let made = pod.meta.created.map(|created| after(created, Duration::from_secs(1)));

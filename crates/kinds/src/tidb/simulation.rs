@@ -285,9 +285,10 @@ impl SimulatedPd {
         };
         let config =
             PdConfig { max_replicas: self.max_replicas, location_labels: Vec::new(), placement_rules: self.placement_rules };
-        let stores = match self.stores.is_empty() {
-            true => Stores::NotBootstrapped,
-            false => Stores::Listed(self.stores.iter().map(told).collect()),
+        let stores = if self.stores.is_empty() {
+            Stores::NotBootstrapped
+        } else {
+            Stores::Listed(self.stores.iter().map(told).collect())
         };
         Some(PdSeen {
             cluster: self.cluster?,

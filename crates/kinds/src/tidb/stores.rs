@@ -15,8 +15,9 @@ use super::answers::{Said, Store, StoreState};
 use super::deeds::Task;
 use super::facts::after;
 use super::guard::Guard;
-use super::membership::{Standing, pod_at, progress};
+use super::membership::{Standing, component_of, pod_at, progress};
 use super::plan::Planner;
+use super::scaling::JOINING;
 use super::scene::Scene;
 
 /// How long leaders are waited for before a store leaves all the same: PD moves them then, one by one.
@@ -199,9 +200,33 @@ impl Planner<'_> {
                     );
                     self.wait(reason!("StoreVanished"), message, true);
                 }
+                Standing::Never => self.tell_tombstone(component, ordinal),
                 _ => {}
             }
         }
+    }
+
+    /// A pod may have been a store, and have left, before anybody saw it: then it does not start any more. But that its volumes are those of
+    /// the store that has left, nobody knows.
+    fn tell_tombstone(&mut self, component: Component, ordinal: Ordinal) {
+        let Some(pod) = self.scene.group(component).pods.get(&ordinal).copied() else { return };
+        let joins = pod.meta.created.is_none_or(|created| after(created, JOINING) > self.scene.observed.now);
+        let left = |store: &&Store| {
+            store.state == StoreState::Tombstone
+                && component_of(store) == component
+                && pod_at(&self.scene.names, component, &store.address) == Some(ordinal)
+        };
+        let Some(store) = self.scene.stores().ok().and_then(|stores| stores.values().rfind(left)) else { return };
+        if pod.ready || joins {
+            return;
+        }
+        let name = &pod.meta.name;
+        let message = format!(
+            "{name} does not join PD, and store {} with its address has left for good; if it was that one, delete the \
+             PersistentVolumeClaims of {name} and the pod: it begins anew then",
+            store.id
+        );
+        self.wait(reason!("TombstoneInTheWay"), message, true);
     }
 
     /// A store that is wanted again stays.

@@ -18,9 +18,9 @@ type Named<T> = BTreeMap<String, T>;
 
 impl Tellers<'_, '_> {
     /// Now, in whole seconds: stored times are.
-    fn now(&self) -> Option<Time> {
+    fn now(&self) -> Time {
         let now = self.scene.observed.now;
-        Some(Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now)))
+        Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now))
     }
 
     /// The members of PD: this cluster's own, those elsewhere, and who leads.
@@ -41,7 +41,7 @@ impl Tellers<'_, '_> {
                 id: member.id.to_string(),
                 client_url: member.client_url.clone(),
                 health,
-                last_transition_time: since.or_else(|| self.now()),
+                last_transition_time: since.or_else(|| Some(self.now())),
             };
             if leader == Some(member.id) {
                 leads = Some(told.clone());
@@ -94,7 +94,7 @@ impl Tellers<'_, '_> {
             pod_name: host.split('.').next().unwrap_or_default().to_owned(),
             ip: host.to_owned(),
             state: state.to_owned(),
-            last_transition_time: before.and_then(|it| it.last_transition_time.clone()).or_else(|| self.now()),
+            last_transition_time: before.and_then(|it| it.last_transition_time.clone()).or_else(|| Some(self.now())),
             id,
         }
     }
@@ -171,7 +171,7 @@ impl Tellers<'_, '_> {
             let name = pod.meta.name.clone();
             let health = is_member_well(self.scene, group, *ordinal);
             let before = stored.and_then(|all| all.get(&name)).filter(|it| it.health == health);
-            let last_transition_time = before.and_then(|it| it.last_transition_time.clone()).or_else(|| self.now());
+            let last_transition_time = before.and_then(|it| it.last_transition_time.clone()).or_else(|| Some(self.now()));
             (name.clone(), TidbMember { name, health, last_transition_time, node: String::new() })
         });
         told.collect()
@@ -204,7 +204,7 @@ impl Tellers<'_, '_> {
                 _ => (false, String::new()),
             };
             let before = stored.and_then(|all| all.get(&name)).filter(|it| it.health == health);
-            let last_transition_time = before.and_then(|it| it.last_transition_time.clone()).or_else(|| self.now());
+            let last_transition_time = before.and_then(|it| it.last_transition_time.clone()).or_else(|| Some(self.now()));
             (name.clone(), TiproxyMember { name, health, info, last_transition_time })
         });
         told.collect()
@@ -221,6 +221,7 @@ impl Tellers<'_, '_> {
     }
 }
 
+#[expect(clippy::zero_sized_map_values, reason = "the API has a set in this form")]
 fn claims(failure: &FailureEntry) -> Named<Nothing> {
     failure.claims.iter().map(|uid| (uid.clone(), Nothing {})).collect()
 }

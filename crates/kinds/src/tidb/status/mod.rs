@@ -148,9 +148,9 @@ impl Tellers<'_, '_> {
 
     fn tikv(&self) -> Option<TikvStatus> {
         let (group, phase) = self.group(Component::Tikv)?;
-        let stored = self.stored.tikv.clone().unwrap_or_default();
+        let before = self.stored.tikv.clone().unwrap_or_default();
         let (stores, peer_stores, tombstone_stores) =
-            self.stores(group).unwrap_or((stored.stores, stored.peer_stores, stored.tombstone_stores));
+            self.stores(group).unwrap_or((before.stores, before.peer_stores, before.tombstone_stores));
         Some(TikvStatus {
             synced: self.heard(),
             phase,
@@ -170,9 +170,9 @@ impl Tellers<'_, '_> {
 
     fn tiflash(&self) -> Option<TiflashStatus> {
         let (group, phase) = self.group(Component::Tiflash)?;
-        let stored = self.stored.tiflash.clone().unwrap_or_default();
+        let before = self.stored.tiflash.clone().unwrap_or_default();
         let (stores, peer_stores, tombstone_stores) =
-            self.stores(group).unwrap_or((stored.stores, stored.peer_stores, stored.tombstone_stores));
+            self.stores(group).unwrap_or((before.stores, before.peer_stores, before.tombstone_stores));
         Some(TiflashStatus {
             synced: self.heard(),
             phase,

@@ -240,7 +240,7 @@ impl World {
         let wait = if works { None } else { Some(self.seconds(3, 6)) };
         if let Some(pod) = self.children.pods.get_mut(name) {
             // One that cannot join runs for a while, and is started again.
-            let runs = !is_bad && (works || !first || id % 2 == 0);
+            let runs = !is_bad && (works || !first || id.is_multiple_of(2));
             pod.process = runs.then(|| format!("process-{id}"));
             pod.address = Some(format!("10.0.0.{id}"));
             pod.phase = "Running".into();
@@ -256,13 +256,12 @@ impl World {
         let claim = NAMES.claim(template, component, ordinal);
         let Some(uid) = self.children.claims.get(&claim).map(|claim| claim.meta.uid.clone()) else { return false };
         let was = self.held.get(&uid).copied();
-        let id = match component {
-            Component::Pd => self.pd.start_member(name, was),
-            _ => {
-                let address = format!("{}:20160", NAMES.host(component, ordinal));
-                let speed = self.speeds[usize::from(ordinal.get())];
-                self.pd.start_store(&address, component == Component::Tiflash, speed, was)
-            }
+        let id = if component == Component::Pd {
+            self.pd.start_member(name, was)
+        } else {
+            let address = format!("{}:20160", NAMES.host(component, ordinal));
+            let speed = self.speeds[usize::from(ordinal.get())];
+            self.pd.start_store(&address, component == Component::Tiflash, speed, was)
         };
         self.held.extend(id.map(|id| (uid, id)));
         id.is_some()

@@ -218,7 +218,11 @@ impl World {
             }
             Probe::Look { server, asked } => {
                 let said = if self.reaches(server) { self.say(server) } else { None };
-                Fact::Server { server: server.clone(), asked: *asked, answer: said.ok_or_else(|| "refused".to_owned()) }
+                Fact::Server {
+                    server: Box::new(server.clone()),
+                    asked: *asked,
+                    answer: said.ok_or_else(|| "refused".to_owned()),
+                }
             }
         }
     }
@@ -237,7 +241,7 @@ impl World {
         match probe {
             Probe::Pd { asked, .. } => Fact::Pd { asked: *asked, answer: Err("timed out".to_owned()) },
             Probe::Look { server, asked } => {
-                Fact::Server { server: server.clone(), asked: *asked, answer: Err("timed out".to_owned()) }
+                Fact::Server { server: Box::new(server.clone()), asked: *asked, answer: Err("timed out".to_owned()) }
             }
         }
     }

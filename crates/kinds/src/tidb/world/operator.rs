@@ -192,8 +192,11 @@ impl World {
                 for ordinal in *to..*from {
                     let pod = Self::pod(component, ordinal);
                     assert!(!self.lives(&pod), "{step}, and {pod} is in PD");
-                    let unmarked =
-                        self.children.claims.values().find(|it| it.meta.name.ends_with(&format!("-{pod}")) && !is_marked(it));
+                    let unmarked = self
+                        .children
+                        .claims
+                        .values()
+                        .find(|it| it.meta.name.ends_with(&format!("-{pod}")) && !is_marked(it) && !it.meta.deleting);
                     assert!(unmarked.is_none(), "{step}, and a volume of {pod} is not marked");
                 }
             }

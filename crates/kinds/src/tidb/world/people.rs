@@ -190,6 +190,13 @@ impl World {
                 claim.meta.deleting = true;
                 true
             }
+            "TombstoneInTheWay" => {
+                let pod = waiting.message.split_whitespace().next().unwrap().to_owned();
+                let claims = self.children.claims.values_mut().filter(|it| it.meta.name.ends_with(&format!("-{pod}")));
+                claims.for_each(|claim| claim.meta.deleting = true);
+                self.delete_pod(&pod);
+                true
+            }
             _ => false,
         }
     }
