@@ -88,7 +88,8 @@ pub struct SimulatedPd {
     now: Timestamp,
     /// Up to when regions and leaders have moved.
     ticked: Timestamp,
-    ids: u64,
+    /// How often each came with nothing.
+    born: BTreeMap<String, u64>,
 }
 
 impl SimulatedPd {
@@ -106,13 +107,18 @@ impl SimulatedPd {
             complaints: Vec::new(),
             now,
             ticked: now,
-            ids: 1000,
+            born: BTreeMap::new(),
         }
     }
 
-    fn fresh(&mut self) -> u64 {
-        self.ids += 1;
-        self.ids
+    /// An id that nobody had. It depends on who comes and how often, and not on who came before: so two plays can be compared.
+    fn fresh(&mut self, who: &str) -> u64 {
+        let times = self.born.entry(who.to_owned()).or_default();
+        *times += 1;
+        // FNV-1a.
+        let hash =
+            who.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        hash % 10_000_000 * 1_000 + *times
     }
 
     /// Whether a majority runs.
@@ -136,10 +142,10 @@ impl SimulatedPd {
             // Who was removed may not come back.
             Some(id) => self.members.contains_key(&id).then_some(id)?,
             None if self.cluster.is_none() => {
-                self.cluster = Some(7000 + self.fresh());
-                self.fresh()
+                self.cluster = Some(self.fresh("cluster"));
+                self.fresh(name)
             }
-            None if self.serves() && self.members.values().all(|member| member.alive) => self.fresh(),
+            None if self.serves() && self.members.values().all(|member| member.alive) => self.fresh(name),
             None => return None,
         };
         self.members.entry(id).or_insert(SimulatedMember { name: name.to_owned(), alive: true }).alive = true;
@@ -172,7 +178,7 @@ impl SimulatedPd {
             return None;
         }
         // One that PD has forgotten comes back as what it was.
-        let id = was.unwrap_or_else(|| self.fresh());
+        let id = was.unwrap_or_else(|| self.fresh(address));
         let first = !self.stores.values().any(|it| it.state != StoreState::Tombstone && !it.columns);
         let store = SimulatedStore {
             address: address.to_owned(),

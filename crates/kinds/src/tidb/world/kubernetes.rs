@@ -104,7 +104,7 @@ impl World {
             .children
             .claims
             .values()
-            .filter(|claim| claim.meta.deleting && !used(claim))
+            .filter(|claim| claim.meta.deleting && !used(claim) && !self.lingers(claim))
             .map(|it| it.meta.name.clone())
             .collect();
         for name in gone {

@@ -9,6 +9,7 @@ mod kubernetes;
 mod operator;
 mod people;
 mod scenarios;
+mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,8 +30,10 @@ use super::simulation::SimulatedPd;
 const CLUSTER: &str = "a";
 const NAMESPACE: &str = "shop";
 const UID: &str = "cluster-uid";
-/// More members than any spec here asks for.
-const LARGEST: u16 = 9;
+/// More members than any spec here asks for, those in place of failed ones included.
+const LARGEST: u16 = 14;
+/// The most that a spec asks for.
+const MOST: u16 = 7;
 /// A version with which nothing starts.
 const BAD: &str = "bad";
 /// The components that there are.
@@ -96,6 +99,8 @@ struct World {
     disturbed_by_hand: bool,
     /// Stores that PD was made to forget.
     forgotten: BTreeSet<u64>,
+    /// Volumes that are slow to go, and until when.
+    lingering: BTreeMap<String, Timestamp>,
 }
 
 fn resource(tikv: u16, tiflash: u16) -> TidbCluster {
@@ -127,6 +132,7 @@ impl World {
         pd.max_replicas = if dice.chance(80) { 3 } else { 1 };
         pd.columns = dice.below(2).min(tiflash);
         let equal = dice.chance(50);
+        let failover = dice.chance(50);
         let speeds = (0..LARGEST).map(|_| if equal { 3 } else { 1 + u64::from(dice.below(6)) }).collect();
         Self {
             dice,
@@ -146,9 +152,10 @@ impl World {
             asking: BTreeSet::new(),
             passes: 0,
             most: 0,
-            failover: false,
+            failover,
             disturbed_by_hand: false,
             forgotten: BTreeSet::new(),
+            lingering: BTreeMap::new(),
         }
     }
 
@@ -246,6 +253,23 @@ impl World {
         }
     }
 
+    /// A part of what PD says cannot be read.
+    fn unreadable(&mut self, mut fact: Fact) -> Fact {
+        if let Fact::Pd { answer: Ok(told), .. } = &mut fact {
+            let (seen, why) = (&mut told.1, "unreadable".to_owned());
+            match self.dice.below(7) {
+                0 => seen.health = Err(why),
+                1 => seen.members = Err(why),
+                2 => seen.leader = Err(why),
+                3 => seen.config = Err(why),
+                4 => seen.tiflash_copies = Err(why),
+                5 => seen.stores = Err(why),
+                _ => seen.evicting = Err(why),
+            }
+        }
+        fact
+    }
+
     fn ask(&mut self, probe: Probe) {
         if !self.asking.insert(probe.target()) {
             return;
@@ -253,6 +277,10 @@ impl World {
         let wait = if self.calm { 0 } else { self.dice.below(3) };
         let sampled = match self.dice.below(10) {
             0 if !self.calm => Some(Self::silence(&probe)),
+            1 if !self.calm => {
+                let sampled = self.sample(&probe);
+                Some(self.unreadable(sampled))
+            }
             0..=5 => Some(self.sample(&probe)),
             _ => None,
         };

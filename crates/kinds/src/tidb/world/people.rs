@@ -1,6 +1,6 @@
 //! People and misfortune: what happens to a cluster without the operator's doing.
 
-use windlass_api::tidb::{Component, ScalePolicy, TidbCluster, keys};
+use windlass_api::tidb::{Component, ScalePolicy, SuspendAction, TidbCluster, keys};
 use windlass_core::labels::{CLUSTERING_PAUSED, RESOURCES_PAUSED};
 use windlass_core::plan::{Plan, Waiting};
 
@@ -8,14 +8,14 @@ use super::super::answers::StoreState;
 use super::super::deeds::Deed;
 use super::super::facts::Facts;
 use super::super::simulation::SimulatedStore;
-use super::{BAD, COMPONENTS, Event, LARGEST, World};
+use super::{BAD, COMPONENTS, Event, MOST, World};
 
 impl World {
     /// Somebody does something, or something breaks.
     pub(super) fn trouble(&mut self) {
-        match self.dice.below(24) {
+        match self.dice.below(29) {
             0..=5 => {
-                let replicas = 1 + self.dice.below(LARGEST - 2);
+                let replicas = 1 + self.dice.below(MOST);
                 self.edit(|resource| resource.spec.tikv.as_mut().unwrap().replicas = replicas);
             }
             6 => {
@@ -67,10 +67,21 @@ impl World {
             }
             21 => self.send_away_by_hand(),
             22 => self.ask_for_restart(),
+            23..=25 => self.trouble_with_volumes(),
+            26 => self.edit(|resource| {
+                let suspend = SuspendAction { suspend_stateful_set: true };
+                let is_asked = resource.spec.suspend_action.is_some();
+                resource.spec.suspend_action = (!is_asked).then_some(suspend);
+            }),
+            27 => {
+                // Somebody changes how many copies there are.
+                self.pd.max_replicas = if self.pd.max_replicas == 3 { 1 } else { 3 };
+                self.disturbed = self.now;
+            }
             _ => {
                 let size = self.size(Component::Tikv);
                 // Somebody adds pods by hand; the spec still counts.
-                if size > 0 && size + 1 < LARGEST {
+                if size > 0 && size + 1 < MOST {
                     self.resize(Component::Tikv, size + 1);
                 }
             }
@@ -104,7 +115,11 @@ impl World {
                 self.process_ends(&pod);
                 self.disturbed = self.now;
                 let uid = self.children.pods[&pod].meta.uid.clone();
-                let wait = if self.dice.chance(20) { 100 } else { 1 + self.dice.below(5) };
+                let wait = match self.dice.below(20) {
+                    0 => 900,
+                    1..=3 => 100,
+                    _ => 1 + self.dice.below(5),
+                };
                 self.after(wait, Event::Starts { pod, uid });
             }
         }
@@ -162,8 +177,11 @@ impl World {
         self.resource.metadata.annotations = None;
         let least = self.pd.max_replicas;
         let (tikv, tiflash) = (least + self.dice.below(4), self.pd.columns + self.dice.below(2));
+        let recovers = self.dice.chance(50);
         self.edit(|resource| {
             resource.spec.paused = false;
+            resource.spec.suspend_action = None;
+            resource.spec.tikv.as_mut().unwrap().recover_failover = recovers;
             resource.spec.version = Some("v9".into());
             resource.spec.tikv.as_mut().unwrap().replicas = tikv;
             if let Some(it) = &mut resource.spec.tiflash {

@@ -14,7 +14,7 @@ fn settled(tikv: u16, speeds: &[u64]) -> World {
     let mut world = World::new(7);
     world.resource = super::resource(tikv, 0);
     world.dice = Dice::new(7);
-    (world.calm, world.pd.max_replicas, world.pd.columns) = (true, 3, 0);
+    (world.calm, world.failover, world.pd.max_replicas, world.pd.columns) = (true, false, 3, 0);
     world.speeds = speeds.iter().copied().cycle().take(usize::from(super::LARGEST)).collect();
     world.come_to_rest();
     // Until regions are spread.

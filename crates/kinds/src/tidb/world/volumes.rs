@@ -1,0 +1,65 @@
+//! Trouble with volumes: marks that people set and take away, volumes that are slow to go, and volumes that are lost.
+
+use jiff::SignedDuration;
+use windlass_api::tidb::keys;
+use windlass_core::views::ClaimView;
+
+use super::super::answers::StoreState;
+use super::super::scaling::is_marked;
+use super::World;
+
+impl World {
+    pub(super) fn trouble_with_volumes(&mut self) {
+        let claims: Vec<String> = self.children.claims.keys().cloned().collect();
+        let place = self.dice.index(claims.len());
+        let Some(name) = claims.get(place).cloned() else { return };
+        let version = self.fresh().to_string();
+        let until = self.now.checked_add(SignedDuration::from_secs(60)).unwrap();
+        match self.dice.below(8) {
+            // Somebody marks a volume, or takes the mark away.
+            0..=3 => {
+                let Some(claim) = self.children.claims.get_mut(&name) else { return };
+                if is_marked(claim) {
+                    claim.meta.annotations.remove(keys::PVC_DEFER_DELETING);
+                } else {
+                    claim.meta.annotations.insert(keys::PVC_DEFER_DELETING.into(), "2026-01-01T00:00:00Z".into());
+                }
+                claim.meta.resource_version = version;
+            }
+            // It will take its time to go.
+            4..=6 => drop(self.lingering.insert(name, until)),
+            _ => self.lose(&name, version),
+        }
+    }
+
+    /// A volume and its pod are gone, and what was on it with them.
+    fn lose(&mut self, name: &str, version: String) {
+        let Some(claim) = self.children.claims.get_mut(name) else { return };
+        claim.meta.deleting = true;
+        claim.meta.resource_version = version;
+        let pod = self.children.pods.keys().find(|pod| name.ends_with(&format!("-{pod}"))).cloned();
+        if let Some(pod) = pod {
+            self.disturbed_by_hand = true;
+            self.delete_pod(&pod);
+        }
+    }
+
+    /// Whether somebody keeps a volume that is to go.
+    pub(super) fn lingers(&self, claim: &ClaimView) -> bool {
+        self.lingering.get(&claim.meta.name).is_some_and(|until| !self.calm && *until > self.now)
+    }
+
+    /// A person lets PD forget those whose volumes were lost: their pods cannot come back before that. False when there are none.
+    pub(super) fn bury(&mut self) -> bool {
+        let held: Vec<u64> =
+            self.children.claims.values().filter_map(|claim| self.held.get(&claim.meta.uid)).copied().collect();
+        let lost = self.pd.stores.iter().find(|(id, it)| it.state == StoreState::Up && !it.alive && !held.contains(id));
+        if let Some((id, _)) = lost {
+            let id = *id;
+            self.pd.stores.entry(id).and_modify(|it| it.state = StoreState::Offline);
+            return true;
+        }
+        let lost = self.pd.members.iter().find(|(id, it)| !it.alive && !held.contains(id)).map(|(id, _)| *id);
+        lost.is_some_and(|id| self.pd.members.remove(&id).is_some())
+    }
+}
