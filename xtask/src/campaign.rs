@@ -166,7 +166,7 @@ impl Campaign {
             Self::Mysql => {
                 let plan = Plan::on_lab(&["--features", "lab", "--test", "failover"], "whatever_befalls_the_primary");
                 let plan = plan.times(200, "WINDLASS_FAILOVERS", " failovers, none lost");
-                Plan { also: Some(("WINDLASS_CLUSTERS", "2")), ..plan }
+                Plan { also: Some(("WINDLASS_CLUSTERS", "4")), ..plan }
             }
             Self::MysqlNetwork => Plan::on_lab(&["--features", "lab", "--test", "failover"], "a_bad_network_is_no_reason")
                 .times(10, "WINDLASS_MINUTES", " min: no failover, "),

@@ -41,9 +41,8 @@ impl Guard {
     /// Runs the server to its end, and returns how it ended.
     pub async fn run(&self) -> io::Result<ExitStatus> {
         let _held = hold(&self.directory);
-        let watch = |kind| signal(kind);
-        let (mut terminate, mut interrupt) = (watch(SignalKind::terminate())?, watch(SignalKind::interrupt())?);
-        let (mut hang_up, mut user) = (watch(SignalKind::hangup())?, watch(SignalKind::user_defined1())?);
+        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let (mut hang_up, mut user) = (signal(SignalKind::hangup())?, signal(SignalKind::user_defined1())?);
         let mut server = Command::new(&self.program).args(&self.arguments).spawn()?;
         loop {
             tokio::select! {

@@ -141,6 +141,16 @@ impl Mysql {
         Ok(self.status().await?.current_primary_index)
     }
 
+    /// Waits until another instance is the primary.
+    pub async fn another_primary(&self, than: u16) -> Result<u16> {
+        wait_for("another instance is the primary", LONG, async || {
+            let primary = self.primary().await?;
+            ensure!(primary != than, "instance {primary} is the primary");
+            Ok(primary)
+        })
+        .await
+    }
+
     /// The pod of an instance.
     pub fn pod(&self, ordinal: u16) -> String {
         format!("moco-{NAME}-{ordinal}")

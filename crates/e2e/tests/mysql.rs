@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::{Pod, Service};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
 use windlass_api::mysql::keys;
 use windlass_e2e::mysql::Mysql;
@@ -98,15 +98,6 @@ async fn check_replicas_refuse_writes(mysql: &Mysql) -> Result<()> {
     Ok(())
 }
 
-async fn another_primary(mysql: &Mysql, than: u16) -> Result<u16> {
-    wait_for("another instance is the primary", LONG, async || {
-        let primary = mysql.primary().await?;
-        ensure!(primary != than, "instance {primary} is the primary");
-        Ok(primary)
-    })
-    .await
-}
-
 /// The primary hands over under writes, and then once more while a statement runs that takes longer than anybody waits.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_switchover_under_writes_loses_nothing() -> Result<()> {
@@ -141,7 +132,7 @@ async fn switch_over(mysql: &Mysql) -> Result<()> {
     let (before, began) = (mysql.primary().await?, Instant::now());
     let change = json!({ "metadata": { "annotations": { keys::DEMOTE: "true" } } });
     mysql.place.api::<Pod>().patch(&mysql.pod(before), &PatchParams::default(), &Patch::Merge(&change)).await?;
-    let after = another_primary(mysql, before).await?;
+    let after = mysql.another_primary(before).await?;
     mysql.wait_until_healthy().await?;
     tell(&mysql.place, "switchover, until Healthy", began);
     check_roles(mysql, after, 3).await?;
@@ -154,9 +145,8 @@ async fn switch_over(mysql: &Mysql) -> Result<()> {
 /// The primary's pod goes at once, without a word.
 async fn fail_over(mysql: &Mysql) -> Result<()> {
     let (before, began) = (mysql.primary().await?, Instant::now());
-    let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
-    mysql.place.api::<Pod>().delete(&mysql.pod(before), &at_once).await?;
-    let after = another_primary(mysql, before).await?;
+    mysql.remove_pod(before).await?;
+    let after = mysql.another_primary(before).await?;
     tell(&mysql.place, "another primary is recorded after a loss", began);
     mysql.wait_until_healthy().await?;
     tell(&mysql.place, "Healthy again after a loss", began);
@@ -165,26 +155,13 @@ async fn fail_over(mysql: &Mysql) -> Result<()> {
 
 /// While clustering is stopped the primary may come and go, and nobody takes its place; objects are looked after all the same.
 async fn stop_clustering(mysql: &Mysql) -> Result<()> {
-    let (pods, primary) = (mysql.place.api::<Pod>(), mysql.primary().await?);
+    let primary = mysql.primary().await?;
     mysql.annotate(keys::CLUSTERING_STOPPED, Some("true")).await?;
     mysql.wait_for_condition("ClusteringActive", "False").await?;
     for type_ in ["Available", "Healthy"] {
         mysql.wait_for_condition(type_, "Unknown").await?;
     }
-    let before = pods.get(&mysql.pod(primary)).await?.metadata.uid;
-    let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
-    let deleted = Instant::now();
-    pods.delete(&mysql.pod(primary), &at_once).await?;
-    wait_for("the primary's server runs again", LONG, async || {
-        let pod = pods.get(&mysql.pod(primary)).await?;
-        ensure!(pod.metadata.uid != before, "the old pod is still there");
-        // For a moment a command in the new pod still gets into the container of the old one.
-        let uptime = "SELECT VARIABLE_VALUE FROM performance_schema.global_status WHERE VARIABLE_NAME = 'Uptime'";
-        let uptime: u64 = mysql.read_from(primary, uptime).await?.parse()?;
-        ensure!(uptime <= deleted.elapsed().as_secs(), "it is the old server, which runs for {uptime} s");
-        Ok(())
-    })
-    .await?;
+    mysql.replace_pod(primary).await?;
     let labels = json!({ "metadata": { "labels": { "berth": "north" } } });
     mysql.patch(&json!({ "spec": { "replicaServiceTemplate": labels } })).await?;
     wait_for("the Service has the label", LONG, async || {

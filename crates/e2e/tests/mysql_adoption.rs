@@ -8,10 +8,10 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, Patch, PatchParams};
 use windlass_api::mysql::keys;
 use windlass_core::labels::ADOPT;
+use windlass_e2e::Stage;
 use windlass_e2e::helm::lives;
 use windlass_e2e::mysql::load::{Writer, check_kept};
 use windlass_e2e::mysql::{Mysql, Stoppable};
-use windlass_e2e::{LONG, Stage, wait_for};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_live_cluster_is_taken_over_and_nothing_restarts() -> Result<()> {
@@ -41,11 +41,7 @@ async fn a_live_cluster_is_taken_over_and_nothing_restarts() -> Result<()> {
             stage.say("its primary hands over");
             let demote = serde_json::json!({ "metadata": { "annotations": { keys::DEMOTE: "true" } } });
             mysql.place.api::<Pod>().patch(&mysql.pod(0), &PatchParams::default(), &Patch::Merge(demote)).await?;
-            wait_for("another instance is the primary", LONG, async || {
-                ensure!(mysql.primary().await? != 0, "not yet");
-                Ok(())
-            })
-            .await?;
+            mysql.another_primary(0).await?;
             mysql.wait_until_healthy().await?;
             writer.goes_on().await?;
 

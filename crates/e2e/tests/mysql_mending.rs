@@ -81,8 +81,7 @@ async fn wipe(mysql: &Mysql, ordinal: u16) -> Result<()> {
     let before = server(mysql, ordinal).await?;
     let claims = mysql.place.api::<PersistentVolumeClaim>();
     claims.delete(&format!("mysql-data-{}", mysql.pod(ordinal)), &DeleteParams::default()).await?;
-    let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
-    mysql.place.api::<Pod>().delete(&mysql.pod(ordinal), &at_once).await?;
+    mysql.remove_pod(ordinal).await?;
     wait_for("another server runs in its place", LONG, async || {
         let now = server(mysql, ordinal).await?;
         ensure!(now != before, "it is still the same");

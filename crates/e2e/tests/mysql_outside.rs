@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use rustix::process::Signal;
 use serde_json::json;
 use windlass_e2e::mysql::Mysql;
-use windlass_e2e::{LONG, Place, Stage, wait_for};
+use windlass_e2e::{Place, Stage};
 
 /// The Secret with the way to the other server.
 const SECRET: &str = "elsewhere";
@@ -56,11 +56,7 @@ async fn follow(source: &Mysql, here: &Place) -> Result<()> {
     stage.say("what is written there arrives here, and nothing is taken here");
 
     mysql.signal(primary, Signal::KILL).await?;
-    wait_for("another instance follows the server elsewhere", LONG, async || {
-        ensure!(mysql.primary().await? != primary, "not yet");
-        Ok(())
-    })
-    .await?;
+    mysql.another_primary(primary).await?;
     source.insert(0, "harbour.rope", 3).await?;
     mysql.wait_until_healthy().await?;
     mysql.wait_for_rows(3, "harbour.rope", "1\n2\n3").await?;

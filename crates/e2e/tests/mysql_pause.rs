@@ -18,6 +18,8 @@ use windlass_e2e::{LONG, Stage, wait_for};
 
 /// Every statement that reaches a server is kept by it, across restarts.
 const TELLING: [(&str, &str); 2] = [("general_log", "ON"), ("log_output", "TABLE")];
+/// MiB a second: a copy of data takes long enough to be caught in the middle. At full speed it is over before anybody looked.
+const SLOW_COPIES: (&str, &str) = ("loose_clone_max_data_bandwidth", "1");
 /// How statements begin that change nothing. The operator's own session is set up by `SET SESSION`.
 const READS: [&str; 4] = ["SELECT", "SHOW", "SET SESSION", "DO SLEEP"];
 
@@ -80,11 +82,7 @@ async fn stopped_clustering_leaves_servers_alone_until_it_is_started() -> Result
 
             stage.say("clustering is started: another instance takes over");
             mysql.start(Stoppable::Clustering).await?;
-            wait_for("another instance is the primary", LONG, async || {
-                ensure!(mysql.primary().await? != primary, "not yet");
-                Ok(())
-            })
-            .await?;
+            mysql.another_primary(primary).await?;
             writer.goes_on().await?;
             drop(loss);
             mysql.wait_until_healthy().await?;
@@ -185,11 +183,7 @@ async fn stopped_reconciliation_leaves_objects_alone_and_servers_are_looked_afte
 
             let primary = mysql.primary().await?;
             mysql.signal(primary, Signal::KILL).await?;
-            wait_for("another instance is the primary", LONG, async || {
-                ensure!(mysql.primary().await? != primary, "not yet");
-                Ok(())
-            })
-            .await?;
+            mysql.another_primary(primary).await?;
             writer.goes_on().await?;
             mysql.wait_for_condition("Healthy", "True").await?;
             stage.restart_operator().await?;
@@ -227,7 +221,7 @@ async fn clustering_that_stops_in_the_middle_stops_at_a_safe_point() -> Result<(
     let stage = Stage::get().await?;
     stage
         .with_namespace("midway", true, async |place| {
-            let mysql = place.mysql_with(&TELLING, |_| ()).await?;
+            let mysql = place.mysql_with(&[TELLING[0], TELLING[1], SLOW_COPIES], |_| ()).await?;
             let writer = Writer::start(&mysql).await?;
             let primary = mysql.primary().await?;
 
@@ -259,8 +253,7 @@ async fn clustering_that_stops_in_the_middle_stops_at_a_safe_point() -> Result<(
             let replica = (0..3).find(|ordinal| Some(*ordinal) != Some(now)).context("no replica")?;
             let claims = place.api::<k8s_openapi::api::core::v1::PersistentVolumeClaim>();
             claims.delete(&format!("mysql-data-{}", mysql.pod(replica)), &DeleteParams::default()).await?;
-            pods.delete(&mysql.pod(replica), &DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() })
-                .await?;
+            mysql.remove_pod(replica).await?;
             wait_for("the instance is to copy data", LONG, async || {
                 let plan = mysql.logbook().await?.plan;
                 let told = plan.next.iter().map(|step| &step.step).chain(plan.running.iter().map(|step| &step.step));

@@ -1,13 +1,16 @@
 //! What can befall an instance: its server is killed or stopped, or its packets are lost.
 
 use std::process::Command;
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
+use kube::api::DeleteParams;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::load::Writer;
 use super::{Mysql, Stoppable};
+use crate::wait::{LONG, wait_for};
 
 impl Mysql {
     /// The process of an instance's server, as the machine knows it.
@@ -31,6 +34,28 @@ impl Mysql {
         let pid = self.process(ordinal).await?;
         kill_process(pid, signal)?;
         Ok(pid)
+    }
+
+    /// Removes an instance's pod at once. Its server lives on for a moment.
+    pub async fn remove_pod(&self, ordinal: u16) -> Result<()> {
+        self.place.api::<Pod>().delete(&self.pod(ordinal), &DeleteParams::default().grace_period(0)).await?;
+        Ok(())
+    }
+
+    /// Removes an instance's pod at once, and waits until the server of another one runs in its place.
+    pub async fn replace_pod(&self, ordinal: u16) -> Result<()> {
+        let pods = self.place.api::<Pod>();
+        let (before, removed) = (pods.get(&self.pod(ordinal)).await?.metadata.uid, Instant::now());
+        self.remove_pod(ordinal).await?;
+        wait_for("the server runs again", LONG, async || {
+            ensure!(pods.get(&self.pod(ordinal)).await?.metadata.uid != before, "the old pod is still there");
+            // For a moment a command in the new pod still gets into the container of the old one.
+            let uptime = "SELECT VARIABLE_VALUE FROM performance_schema.global_status WHERE VARIABLE_NAME = 'Uptime'";
+            let uptime: u64 = self.read_from(ordinal, uptime).await?.parse()?;
+            ensure!(uptime <= removed.elapsed().as_secs(), "it is the old server, which runs for {uptime} s");
+            Ok(())
+        })
+        .await
     }
 
     /// Lets a replica miss transactions that the primary has purged from its binary logs by then.

@@ -30,23 +30,20 @@ fn a_switchover_waits_for_the_answer_of_the_lowest_that_follows() {
     world.settle();
     world.servers.all[0].read_only = true;
     world.children.pods.get_mut(&pod_name(0)).unwrap().meta.annotations.insert(keys::DEMOTE.into(), "true".into());
-    let place = |world: &World, number: u16| {
-        world.watched(|observed| Scene::of(observed, entries(&world.logbook)).place(Ordinal::new(number)).unwrap())
-    };
     for number in 0..3 {
         let known = world.servers.look(number.into(), host, 10).unwrap();
-        let fact = Fact { place: place(&world, number), news: News::Seen(Box::new(known)) };
+        let fact = Fact { place: world.place(number), news: News::Seen(Box::new(known)) };
         world.facts.learn(fact, world.now);
     }
     let next = |world: &World| world.watched(|observed| office(&Scene::of(observed, entries(&world.logbook))));
     assert_eq!(next(&world), Office::Hand { to: Ordinal::new(1), by: Change::Switchover });
     // Something was done to it: what it said before does not count any more.
     let news = News::Ended { task: Task::StopReceiving, end: End::Done };
-    world.facts.learn(Fact { place: place(&world, 1), news }, world.now);
+    world.facts.learn(Fact { place: world.place(1), news }, world.now);
     assert_eq!(next(&world), Office::Prepare(Vec::new()));
     // Who is silent is not waited for.
     let news = News::Silent { how: Silence::Closed, why: "it ended".into() };
-    world.facts.learn(Fact { place: place(&world, 1), news }, world.now);
+    world.facts.learn(Fact { place: world.place(1), news }, world.now);
     assert_eq!(next(&world), Office::Hand { to: Ordinal::new(2), by: Change::Switchover });
 }
 

@@ -113,12 +113,12 @@ fn a_copy_that_fails_is_tried_again() {
 fn a_server_that_lets_nobody_in_after_the_copy_is_brought_to_the_end_of_it() {
     let mut world = World::following(3, 4);
     let refuse = |world: &mut World| {
-        let place = world.watched(|observed| Scene::of(observed, entries(&world.logbook)).place(Ordinal::new(0)).unwrap());
+        let place = world.place(0);
         let news = News::Silent { how: Silence::Refused, why: "access denied".into() };
         world.facts.learn(Fact { place, news }, world.now);
     };
     world.show_pods();
-    let place = world.watched(|observed| Scene::of(observed, entries(&world.logbook)).place(Ordinal::new(0)).unwrap());
+    let place = world.place(0);
     world.facts.learn(world.source(place, SECRET.into()), world.now);
     assert_eq!(world.watched(MySql::plan).steps.iter().filter(|it| matches!(it.act, Act::Member(_))).count(), 0);
     refuse(&mut world);
@@ -259,7 +259,7 @@ fn a_primary_that_somebody_opened_by_hand_is_closed_and_the_source_still_followe
 fn a_failure_of_the_copy_outlives_the_process_that_it_was_made_for() {
     let mut world = World::following(1, 13);
     world.show_pods();
-    let place = world.watched(|observed| Scene::of(observed, entries(&world.logbook)).place(Ordinal::new(0)).unwrap());
+    let place = world.place(0);
     world.facts.learn(world.source(place.clone(), SECRET.into()), world.now);
     let outside = super::super::deeds::Outside { secret: SECRET.into(), version: "1".into() };
     let task = Task::CloneFromOutside { outside, boot: std::time::Duration::from_hours(1) };

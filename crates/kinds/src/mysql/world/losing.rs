@@ -14,13 +14,11 @@ fn fallen_silent(how: Silence, seconds: u64, receives: bool, quiet: Option<u64>)
     let mut world = World::new(3, 8);
     world.settle();
     for number in 0..3 {
-        let place = world.watched(|observed| {
-            Scene::of(observed, entries(&world.logbook)).place(Ordinal::new(u16::try_from(number).unwrap())).unwrap()
-        });
+        let place = world.place(number);
         let news = if number == 0 {
             News::Gone { how, quiet: Duration::from_secs(seconds), why: "it is silent".into() }
         } else {
-            let mut known = world.servers.look(number, host, 10).unwrap();
+            let mut known = world.servers.look(number.into(), host, 10).unwrap();
             let replication = known.replication.as_mut().unwrap();
             (replication.receives, replication.quiet) = (receives, quiet.map(Duration::from_secs));
             News::Seen(Box::new(known))

@@ -25,7 +25,7 @@ use windlass_core::views::{Children, Meta, PodView, StatefulSetView};
 use windlass_dice::Dice;
 
 use super::build::with_agent;
-use super::deeds::{Deed, Probe};
+use super::deeds::{Deed, Place, Probe};
 use super::facts::{Fact, Facts, News, Silence};
 use super::remember::entries;
 use super::scene::Scene;
@@ -156,6 +156,11 @@ impl World {
             running: &[],
             now: self.now,
         }
+    }
+
+    /// Where a server is reached.
+    fn place(&self, number: u16) -> Place {
+        self.watched(|observed| Scene::of(observed, entries(&self.logbook)).place(Ordinal::new(number))).unwrap()
     }
 
     /// Lets the operator look at what it sees.

@@ -3,16 +3,10 @@
 use rstest::rstest;
 use windlass_api::logbook::mysql::SavedEntry;
 
-use super::super::deeds::{Place, Task};
+use super::super::deeds::Task;
 use super::super::facts::End;
 use super::super::gtid::{GtidSet, Uuid};
 use super::*;
-
-impl World {
-    fn place(&self, number: u16) -> Place {
-        self.watched(|observed| Scene::of(observed, entries(&self.logbook)).place(Ordinal::new(number))).unwrap()
-    }
-}
 
 /// A world where instance 2 has this many of the primary's ten transactions, of which it purged eight.
 fn left_behind(has: u64, connects: bool, saved: bool) -> World {

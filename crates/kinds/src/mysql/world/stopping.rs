@@ -153,7 +153,7 @@ fn what_was_not_asked_since_something_was_done_to_it_is_not_at_rest() {
     let mut world = settled();
     let at_rest = |world: &World| world.watched(|observed| Scene::of(observed, entries(&world.logbook)).is_at_rest());
     assert!(at_rest(&world));
-    let place = world.watched(|observed| Scene::of(observed, entries(&world.logbook)).place(Ordinal::new(0)).unwrap());
+    let place = world.place(0);
     let task = super::super::deeds::Task::CloseToWrites { patience: std::time::Duration::ZERO };
     let deed = Deed { place: place.clone(), task: task.clone() };
     let closing = world.watched(|observed| {
