@@ -121,6 +121,8 @@ pub struct PodView {
     pub ready_since: Option<Timestamp>,
     /// The id of the first container while it runs: another id is another process.
     pub process: Option<String>,
+    /// When the process before it ended: never, if there was none, and at the end of time if nobody knows when.
+    pub ended: Option<Timestamp>,
     /// `status.podIP`
     pub address: Option<String>,
     /// The `ConfigMaps` that it has as volumes.

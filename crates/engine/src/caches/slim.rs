@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
+use jiff::Timestamp;
 use k8s_openapi::api::{apps, core, policy, rbac};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::Resource;
@@ -278,11 +279,28 @@ struct ContainerStatus {
     container_id: Option<String>,
     #[serde(default)]
     state: ContainerState,
+    #[serde(default)]
+    last_state: ContainerState,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct ContainerState {
     running: Option<Value>,
+    terminated: Option<Terminated>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Terminated {
+    finished_at: Option<Time>,
+}
+
+impl ContainerStatus {
+    /// When its last process ended. A kubelet that lost sight of one tells that it ended, and not when.
+    fn ended(&self) -> Option<Timestamp> {
+        let terminated = self.state.terminated.as_ref().or(self.last_state.terminated.as_ref())?;
+        Some(terminated.finished_at.as_ref().map_or(Timestamp::MAX, |time| time.0))
+    }
 }
 
 impl Child for Pod {
@@ -292,13 +310,14 @@ impl Child for Pod {
         let Self { metadata, spec, status } = self;
         let first = spec.containers.first().map(|container| container.name.clone()).unwrap_or_default();
         let ready = status.conditions.into_iter().find(|it| it.type_ == "Ready");
-        let process = status.container_statuses.into_iter().find(|it| it.name == first && it.state.running.is_some());
+        let main = status.container_statuses.into_iter().find(|it| it.name == first);
         PodView {
             meta: slim(metadata),
             phase: status.phase,
             ready: ready.as_ref().is_some_and(|it| it.status == "True"),
             ready_since: ready.and_then(|it| it.last_transition_time).map(|time| time.0),
-            process: process.and_then(|it| it.container_id),
+            ended: main.as_ref().and_then(ContainerStatus::ended),
+            process: main.filter(|it| it.state.running.is_some()).and_then(|it| it.container_id),
             address: status.pod_ip,
             config_maps: spec.volumes.into_iter().filter_map(|volume| Some(volume.config_map?.name)).collect(),
             arguments: spec.containers.into_iter().filter_map(|it| Some((it.name, it.args.into_iter().next()?))).collect(),

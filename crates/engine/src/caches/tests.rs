@@ -1,3 +1,4 @@
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::slim::{Claim, Deployment, Pod, Role, RoleBinding, Service};
@@ -135,17 +136,28 @@ fn objects_without_our_labels_are_nobodys() {
 
 #[test]
 fn only_the_first_container_counts_and_only_while_it_runs() {
-    let pod = |state: Value| {
+    let pod = |state: Value, before: Value| {
         let mut pod = object("p", "u", 1);
         pod["spec"] = json!({ "containers": [{ "name": "db" }, { "name": "side" }] });
         pod["status"] = json!({ "phase": "Running", "containerStatuses": [
-            { "name": "side", "containerID": "c://side", "state": { "running": {} } },
-            { "name": "db", "containerID": "c://db", "state": state },
+            { "name": "side", "containerID": "c://side", "state": { "running": {} }, "lastState": ended("2026-01-01T00:00:00Z") },
+            { "name": "db", "containerID": "c://db", "state": state, "lastState": before },
         ] });
-        serde_json::from_value::<Pod>(pod).unwrap().view().process
+        let view = serde_json::from_value::<Pod>(pod).unwrap().view();
+        (view.process, view.ended)
     };
-    assert_eq!(pod(json!({ "running": { "startedAt": "x" } })), Some("c://db".to_owned()));
-    assert_eq!(pod(json!({ "terminated": { "exitCode": 1 } })), None);
+    let (runs, none, noon) = (json!({ "running": { "startedAt": "x" } }), json!({}), "2026-11-17T12:00:00Z");
+    let at_noon = Some(noon.parse().unwrap());
+    assert_eq!(pod(runs.clone(), none.clone()), (Some("c://db".to_owned()), None));
+    assert_eq!(pod(runs, ended(noon)), (Some("c://db".to_owned()), at_noon));
+    assert_eq!(pod(ended(noon), none.clone()), (None, at_noon));
+    assert_eq!(pod(json!({ "waiting": {} }), ended(noon)), (None, at_noon));
+    assert_eq!(pod(json!({ "waiting": {} }), none.clone()), (None, None));
+    assert_eq!(pod(json!({ "terminated": { "exitCode": 137, "finishedAt": null } }), none), (None, Some(Timestamp::MAX)));
+}
+
+fn ended(at: &str) -> Value {
+    json!({ "terminated": { "exitCode": 1, "finishedAt": at } })
 }
 
 #[tokio::test]

@@ -17,6 +17,8 @@ pub(super) struct Guard {
     pub(super) least: usize,
     /// How many are up and not on their way out.
     pub(super) up: usize,
+    /// How many PD does not see leaving. When these are too few, no store can ever give away all that it has.
+    able: usize,
     /// How many there would be in the end, by the spec.
     pub(super) planned: usize,
     /// Stores that are to leave and serve nobody now.
@@ -44,6 +46,7 @@ impl Guard {
         Ok(Self {
             least: least.into(),
             up: stores.iter().filter(stays_up).count(),
+            able: stores.iter().filter(|store| store.state != StoreState::Offline).count(),
             planned: usize::from(wanted) + foreign,
             idle: stores.iter().filter(|store| !scene.is_up(component, store)).filter_map(|store| leaves(store)).collect(),
             component,
@@ -53,6 +56,11 @@ impl Guard {
     /// Whether as many as must stay are up. Else a store that is to leave could never give away all that it has.
     pub(super) fn holds(&self) -> bool {
         self.up >= self.least
+    }
+
+    /// Whether so many leave, by whose doing ever, that none of them will be done.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.able < self.least
     }
 
     /// Why so few as the spec asks for cannot be, if so.

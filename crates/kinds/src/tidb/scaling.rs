@@ -119,8 +119,9 @@ impl Planner<'_> {
         }
     }
 
-    /// A pod that leaves and that PD does not know: its volumes are marked when it is certain that it never was known. One that ran may
-    /// have become known since PD was asked, so it is made anew, and does not start before PD was asked again.
+    /// A pod that leaves and that PD does not know: its volumes are marked when it is certain that it never was known. One that runs may
+    /// have become known since PD was asked: it is made anew when it had long enough, and PD is asked again before it starts. One that
+    /// crashes is not running often enough to ask in between.
     pub(super) fn never_joined(&mut self, component: Component, ordinal: Ordinal) {
         let group = self.scene.group(component);
         if group.around(ordinal, self.scene.asked()).unborn {
@@ -128,9 +129,8 @@ impl Planner<'_> {
         }
         let Some(pod) = group.pods.get(&ordinal).copied() else { return };
         let name = &pod.meta.name;
-        let starts = pod.phase == "Pending" && pod.process.is_none();
         let old = pod.meta.created.is_none_or(|created| after(created, JOINING) <= self.scene.observed.now);
-        if pod.meta.deleting || starts || (pod.process.is_some() && !old) {
+        if pod.meta.deleting || pod.process.is_none() || !old {
             return self.wait(reason!("Scaling"), format!("{name} leaves when it is known whether it joined PD"), false);
         }
         if self.trusted {

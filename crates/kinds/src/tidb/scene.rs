@@ -77,8 +77,9 @@ impl<'a> Group<'a> {
         let marked = self.claims_of(ordinal).iter().all(|claim| is_marked(claim) || claim.meta.deleting);
         let is_unborn = |pod: &PodView| {
             // Times of Kubernetes are in whole seconds.
-            let made = pod.meta.created.map(|created| after(created, Duration::from_secs(1)));
-            pod.phase == "Pending" && pod.process.is_none() && asked.zip(made).is_some_and(|(asked, made)| asked > made)
+            let second = Duration::from_secs(1);
+            let (made, ended) = (pod.meta.created.map(|it| after(it, second)), pod.ended.map(|it| after(it, second)));
+            pod.process.is_none() && asked.zip(made).is_some_and(|(asked, made)| asked > made && ended.is_none_or(|it| asked > it))
         };
         let unborn = self.pods.get(&ordinal).map_or(self.claims_of(ordinal).is_empty(), |pod| is_unborn(pod));
         Around { leaves: ordinal.get() >= self.wanted(), marked, unborn }

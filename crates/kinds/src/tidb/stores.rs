@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use windlass_api::tidb::Component;
-use windlass_core::ordinals::Ordinal;
+use windlass_core::ordinals::{Ordinal, Ordinals};
 use windlass_core::plan::{Percent, UnderWay};
 use windlass_core::reason;
 use windlass_core::scale::{self, Drain, Limits, Scale};
@@ -98,11 +98,15 @@ impl Planner<'_> {
         let limits =
             Limits { scale_in_parallelism: wish.scale_in, scale_out_parallelism: wish.scale_out, guard: guarded, unguarded };
         let scale = self.scale(component, &view, &limits);
-        for ordinal in scale.start.iter().chain(&scale.keep) {
+        let stranded = self.stranded(component, &scale.keep, &guard);
+        for ordinal in scale.start.iter().chain(&scale.keep).filter(|ordinal| Some(*ordinal) != stranded) {
             self.leave(component, ordinal, &guard);
         }
         for ordinal in &scale.cancel {
-            self.call_off(component, ordinal);
+            self.call_off(component, ordinal, "the store is wanted again");
+        }
+        if let Some(ordinal) = stranded {
+            self.call_off(component, ordinal, "others leave too, and too few would stay to take what they have");
         }
         let under_way = view.drains.values().filter(|drain| matches!(drain, Drain::Draining | Drain::Unknown)).count();
         let free = scale.start.len() + under_way < usize::from(wish.scale_in.get());
@@ -134,6 +138,17 @@ impl Planner<'_> {
         }
     }
 
+    /// The store that has to come back when so many leave that none of them could ever be done: the one that has most left to give away.
+    fn stranded(&self, component: Component, leaving: &Ordinals, guard: &Guard) -> Option<Ordinal> {
+        let serves = |ordinal: Ordinal| match self.scene.standing(component, ordinal) {
+            Standing::Is(store) if store.state == StoreState::Offline && self.scene.group(component).runs(ordinal) => {
+                Some((store.regions, ordinal))
+            }
+            _ => None,
+        };
+        leaving.iter().filter(|_| guard.is_stuck()).filter_map(serves).max().map(|(_, ordinal)| ordinal)
+    }
+
     /// Tells how far a store is that gives away what it has.
     fn under_way(&mut self, pod: &str, store: &Store) {
         let Some(all) = self.scene.entries.members.get(pod).and_then(|entry| entry.regions) else { return };
@@ -155,7 +170,7 @@ impl Planner<'_> {
             let task = Task::EvictLeaders { store: store.id };
             return self.pd_task(&pod, Some(store.id), task, "the store is to leave");
         }
-        if self.scene.is_up(component, store) && !guard.holds() {
+        if !guard.holds() {
             let message =
                 format!("store {} ({pod}) does not leave now: {} must stay up, and {} are", store.id, guard.least, guard.up);
             return self.wait(reason!("TooFewStores"), message, false);
@@ -229,14 +244,14 @@ impl Planner<'_> {
         self.wait(reason!("TombstoneInTheWay"), message, true);
     }
 
-    /// A store that is wanted again stays.
-    fn call_off(&mut self, component: Component, ordinal: Ordinal) {
+    /// A store that was to leave stays.
+    fn call_off(&mut self, component: Component, ordinal: Ordinal, why: &'static str) {
         let pod = self.scene.names.pod(component, ordinal);
         if let Standing::Is(store) = self.scene.standing(component, ordinal)
             && store.state == StoreState::Offline
         {
             let task = Task::RestoreStore { store: store.id, address: store.address.clone() };
-            self.pd_task(&pod, Some(store.id), task, "the store is wanted again");
+            self.pd_task(&pod, Some(store.id), task, why);
         }
     }
 }

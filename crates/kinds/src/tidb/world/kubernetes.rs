@@ -231,17 +231,19 @@ impl World {
 
     /// A process starts, finds its place in PD, or ends again.
     pub(super) fn process_starts(&mut self, name: &str, uid: &str) {
+        let now = self.now;
         let (component, ordinal) = Self::place(name);
         let Some(pod) = self.children.pods.get(name).filter(|pod| pod.meta.uid == uid && !pod.meta.deleting) else { return };
         let is_bad = pod.meta.labels.get(REVISION).is_some_and(|image| image.ends_with(BAD));
-        let first = pod.process.is_none();
+        let ran = pod.process.is_some();
         let works = !is_bad && self.join(component, ordinal, name);
         let id = self.fresh();
         let wait = if works { None } else { Some(self.seconds(3, 6)) };
         if let Some(pod) = self.children.pods.get_mut(name) {
-            // One that cannot join runs for a while, and is started again.
-            let runs = !is_bad && (works || !first || id.is_multiple_of(2));
+            // One that cannot join runs for a while, and is started again after a pause.
+            let runs = works || !(is_bad || ran);
             pod.process = runs.then(|| format!("process-{id}"));
+            pod.ended = if runs { pod.ended } else { Some(now) };
             pod.address = Some(format!("10.0.0.{id}"));
             pod.phase = "Running".into();
             pod.meta.resource_version = id.to_string();
@@ -276,9 +278,9 @@ impl World {
                 _ => self.pd.stop_store(id),
             }
         }
-        let version = self.fresh().to_string();
+        let (version, now) = (self.fresh().to_string(), self.now);
         if let Some(pod) = self.children.pods.get_mut(name) {
-            pod.process = None;
+            (pod.process, pod.ended) = (None, Some(now));
             pod.meta.resource_version = version;
         }
     }

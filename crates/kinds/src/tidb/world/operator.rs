@@ -222,13 +222,18 @@ impl World {
             _ => self.resource.spec.tiflash.as_ref().and_then(|it| it.scale_policy.as_ref()),
         };
         let allowed = policy.and_then(|it| it.scale_in_parallelism).unwrap_or(1);
+        // With another volume, a pod is another store than the one that was announced.
         let announced = |pod: &str| {
             let mut intents = self.logbook.iter().flat_map(|it| &it.intents);
-            intents.any(|it| it.target == pod && (it.act == EVICT_LEADERS || it.act == super::super::DELETE_STORE))
+            let about = |uid: &str| uid.rsplit_once('/').and_then(|(_, id)| id.parse().ok());
+            intents.any(|it| {
+                let sends_away = it.act == EVICT_LEADERS || it.act == super::super::DELETE_STORE;
+                it.target == pod && sends_away && about(&it.uid).is_some_and(|id| self.is_in_pd(id))
+            })
         };
         let leaves = |ordinal: &u16| {
             let pod = Self::pod(component, *ordinal);
-            *ordinal >= wanted && pod != deed.about && announced(&pod) && self.lives(&pod)
+            *ordinal >= wanted && pod != deed.about && announced(&pod)
         };
         let under_way = (0..LARGEST).filter(leaves).count();
         self.most = self.most.max(under_way + 1);

@@ -32,8 +32,15 @@ impl World {
         }
     }
 
-    /// A volume and its pod are gone, and what was on it with them.
+    /// A volume and its pod are gone, and what was on it with them. A majority of PD's is never lost: that is beyond what heals.
     fn lose(&mut self, name: &str, version: String) {
+        let kept = |id: &u64| {
+            let mut claims = self.children.claims.values().filter(|claim| claim.meta.name != name && !claim.meta.deleting);
+            claims.any(|claim| self.held.get(&claim.meta.uid) == Some(id))
+        };
+        if self.pd.members.keys().filter(|id| kept(id)).count() * 2 <= self.pd.members.len() {
+            return;
+        }
         let Some(claim) = self.children.claims.get_mut(name) else { return };
         claim.meta.deleting = true;
         claim.meta.resource_version = version;
