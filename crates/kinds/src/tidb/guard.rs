@@ -7,7 +7,7 @@ use windlass_core::ordinals::{Ordinal, Ordinals};
 use windlass_core::scale;
 
 use super::answers::{Store, StoreState};
-use super::membership::pod_at;
+use super::membership::{Standing, pod_at};
 use super::scene::Scene;
 
 /// How many stores of a component may leave.
@@ -18,7 +18,7 @@ pub(super) struct Guard {
     /// How many are up and not on their way out.
     pub(super) up: usize,
     /// How many PD does not see leaving. When these are too few, no store can ever give away all that it has.
-    able: usize,
+    pub(super) able: usize,
     /// How many there would be in the end, by the spec.
     pub(super) planned: usize,
     /// Stores that are to leave and serve nobody now.
@@ -42,13 +42,17 @@ impl Guard {
         let own = |store: &Store| pod_at(&scene.names, component, &store.address);
         let leaves = |store: &Store| own(store).filter(|ordinal| ordinal.get() >= wanted);
         let stays_up = |store: &&&Store| scene.is_up(component, store) && !is_under_way(scene, component, store, leaves(store));
+        // Those that PD does not know any more give nothing either.
+        let vanished = (wanted..scene.group(component).size()).map(Ordinal::new);
+        let vanished = vanished.filter(|ordinal| matches!(scene.standing(component, *ordinal), Standing::Vanished(_)));
+        let idle = stores.iter().filter(|store| !scene.is_up(component, store)).filter_map(|store| leaves(store));
         let foreign = stores.iter().filter(|store| own(store).is_none() && store.state != StoreState::Offline).count();
         Ok(Self {
             least: least.into(),
             up: stores.iter().filter(stays_up).count(),
             able: stores.iter().filter(|store| store.state != StoreState::Offline).count(),
             planned: usize::from(wanted) + foreign,
-            idle: stores.iter().filter(|store| !scene.is_up(component, store)).filter_map(|store| leaves(store)).collect(),
+            idle: idle.chain(vanished).collect(),
             component,
         })
     }

@@ -79,6 +79,12 @@ fn record(scene: &Scene<'_>, component: Component, ordinal: Ordinal, id: u64, en
     if claims.is_empty() || recorded(entries.members.get(&pod), &claims).is_some_and(is_known) {
         return;
     }
+    // What was on other volumes is not on these: PD only has not seen yet that it is gone.
+    let is_elsewhere =
+        |entry: &MemberEntry| entry.id == id.to_string() && !entry.claims.iter().any(|claim| claims.contains(&claim.as_str()));
+    if entries.members.get(&pod).is_some_and(is_elsewhere) {
+        return;
+    }
     let claims = claims.into_iter().map(str::to_owned).collect();
     entries.members.insert(pod, MemberEntry { id: id.to_string(), claims, ..MemberEntry::default() });
 }

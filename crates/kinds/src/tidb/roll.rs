@@ -4,6 +4,7 @@
 use windlass_api::tidb::{Component, keys};
 use windlass_core::ordinals::Ordinal;
 use windlass_core::reason;
+use windlass_core::step::ObjectKind;
 
 use super::answers::{PdMember, Store, StoreState};
 use super::deeds::Task;
@@ -14,7 +15,7 @@ use super::pd::{can_miss, leader};
 use super::plan::Planner;
 use super::scene::Scene;
 use super::stores::{can_evict, is_evicted};
-use super::walk::{Walk, ailment, partition};
+use super::walk::{Walk, ailment, is_dead, partition};
 
 /// What a component's pods wait for before any of them is replaced, if for anything.
 pub(super) fn blocked(scene: &Scene<'_>, component: Component) -> Option<String> {
@@ -90,6 +91,13 @@ impl Planner<'_> {
                 self.wait(reason!("RollingOut"), format!("{pod} is replaced"), false);
                 live
             }
+            Walk::Abandoned { ordinal } => {
+                let pod = self.scene.group(component).pods.get(&ordinal).copied();
+                if let Some(pod) = pod.filter(|_| self.trusted) {
+                    self.delete(ObjectKind::Pod, &pod.meta, "it does not run, and has an outdated template");
+                }
+                live
+            }
             // It holds the pod until that may go.
             Walk::Next { ordinal } if self.goes(component, ordinal) => ordinal.get(),
             Walk::Next { .. } => live,
@@ -153,6 +161,8 @@ impl Planner<'_> {
         }
         let members = match self.scene.members() {
             Ok(members) => members,
+            // Without most of its pods nobody leads PD, whatever it would say.
+            Err(_) if self.has_no_majority() => return Farewell::Go,
             Err(why) => return Farewell::When(format!("PD is known: {why}")),
         };
         match self.scene.membership(ordinal) {
@@ -164,6 +174,13 @@ impl Planner<'_> {
             Standing::Is(PdMember { id, .. }) if leader(&self.scene) == Some(*id) => Farewell::HandOver,
             _ => Farewell::Go,
         }
+    }
+
+    /// Whether so few pods of PD run that it cannot serve, and have not for a while.
+    fn has_no_majority(&self) -> bool {
+        let group = self.scene.group(Component::Pd);
+        let dead = group.pods.values().filter(|pod| is_dead(&self.scene, pod)).count();
+        dead * 2 >= group.pods.len().max(usize::from(group.size()))
     }
 
     fn farewell_to_store(&self, ordinal: Ordinal) -> Farewell {

@@ -79,7 +79,8 @@ impl<'a> Group<'a> {
             // Times of Kubernetes are in whole seconds.
             let second = Duration::from_secs(1);
             let (made, ended) = (pod.meta.created.map(|it| after(it, second)), pod.ended.map(|it| after(it, second)));
-            pod.process.is_none() && asked.zip(made).is_some_and(|(asked, made)| asked > made && ended.is_none_or(|it| asked > it))
+            pod.process.is_none()
+                && asked.zip(made).is_some_and(|(asked, made)| asked > made && ended.is_none_or(|it| asked > it))
         };
         let unborn = self.pods.get(&ordinal).map_or(self.claims_of(ordinal).is_empty(), |pod| is_unborn(pod));
         Around { leaves: ordinal.get() >= self.wanted(), marked, unborn }

@@ -39,6 +39,8 @@ pub struct SimulatedStore {
     pub alive: bool,
     /// Up, Offline or Tombstone; the rest follows from its silence.
     pub state: StoreState,
+    /// Whether somebody said that it will never come back: its address is free then.
+    pub destroyed: bool,
     /// For how many seconds it was silent.
     pub silent: u32,
     /// How many regions it holds.
@@ -173,7 +175,8 @@ impl SimulatedPd {
             (store.alive, store.silent, store.started, store.heard) = (true, 0, self.now, self.now);
             return was;
         }
-        let taken = self.stores.values().any(|it| it.address == address && it.state != StoreState::Tombstone);
+        let holds = |it: &SimulatedStore| it.state != StoreState::Tombstone && !it.destroyed;
+        let taken = self.stores.values().any(|it| it.address == address && holds(it));
         if taken || (columns && !self.placement_rules) {
             return None;
         }
@@ -185,6 +188,7 @@ impl SimulatedPd {
             columns,
             alive: true,
             state: StoreState::Up,
+            destroyed: false,
             silent: 0,
             regions: if first { SPREAD } else { 0 },
             leaders: 0,

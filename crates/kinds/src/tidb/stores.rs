@@ -77,14 +77,15 @@ impl Planner<'_> {
         let strays = self.strays(component);
         let leaving = strays.iter().filter(|ordinal| ordinal.get() >= wanted);
         view.drains.extend(leaving.map(|ordinal| (*ordinal, drain(&self.scene, component, *ordinal))));
-        self.tell_strays(component, size.min(wanted));
+        let guard = Guard::of(&self.scene, component);
+        self.tell_strays(component, size.min(wanted), guard.as_ref().ok());
         let moves = size != wanted
             || !strays.is_empty()
             || view.drains.values().any(|drain| matches!(drain, Drain::Draining | Drain::Finished));
         if !moves || !self.trusted {
             return Scale::default();
         }
-        let guard = match Guard::of(&self.scene, component) {
+        let guard = match guard {
             Ok(guard) => guard,
             Err(why) => {
                 self.wait(reason!("PDUnknown"), format!("{} is not scaled now: {why}", component.title()), false);
@@ -125,6 +126,7 @@ impl Planner<'_> {
                 let message = format!("store {} ({pod}) gives its regions to others", store.id);
                 self.under_way(&pod, store);
                 self.wait(reason!("Draining"), message, false);
+                self.tell_stuck(&pod, store, guard);
             }
             Standing::Is(store) => self.send_away(component, ordinal, store, guard),
             // PD is asked for this very one: its word that there is none is what the pod may go by.
@@ -138,11 +140,12 @@ impl Planner<'_> {
         }
     }
 
-    /// The store that has to come back when so many leave that none of them could ever be done: the one that has most left to give away.
+    /// The store that has to come back when so many leave that none of them could ever be done: the one that has most left to give away,
+    /// of those that we sent. What somebody else asked PD for is his to take back.
     fn stranded(&self, component: Component, leaving: &Ordinals, guard: &Guard) -> Option<Ordinal> {
         let serves = |ordinal: Ordinal| match self.scene.standing(component, ordinal) {
             Standing::Is(store) if store.state == StoreState::Offline && self.scene.group(component).runs(ordinal) => {
-                Some((store.regions, ordinal))
+                self.scene.is_announced(super::DELETE_STORE, store.id).then_some((store.regions, ordinal))
             }
             _ => None,
         };
@@ -195,7 +198,7 @@ impl Planner<'_> {
     }
 
     /// Says which stores that should stay leave, or are not known, without our doing.
-    fn tell_strays(&mut self, component: Component, staying: u16) {
+    fn tell_strays(&mut self, component: Component, staying: u16, guard: Option<&Guard>) {
         for ordinal in (0..staying).map(Ordinal::new) {
             let pod = self.scene.names.pod(component, ordinal);
             match self.scene.standing(component, ordinal) {
@@ -207,6 +210,9 @@ impl Planner<'_> {
                         store.id
                     );
                     self.wait(reason!("StoreLeaves"), message, false);
+                    if let Some(guard) = guard {
+                        self.tell_stuck(&pod, store, guard);
+                    }
                 }
                 Standing::Vanished(id) => {
                     let message = format!(
@@ -219,6 +225,21 @@ impl Planner<'_> {
                 _ => {}
             }
         }
+    }
+
+    /// Says of a store that somebody else sent away that it can never be done, and what lets everything go on. We do not take back what a
+    /// person asked for: which store he can do without, he knows.
+    fn tell_stuck(&mut self, pod: &str, store: &Store, guard: &Guard) {
+        if !guard.is_stuck() || self.scene.is_announced(super::DELETE_STORE, store.id) {
+            return;
+        }
+        let Guard { least, able, .. } = guard;
+        let message = format!(
+            "store {id} ({pod}) leaves because somebody asked PD for it, and can never be done: {least} stores must stay, and {able} are \
+             not on their way out; let it stay in PD, POST /pd/api/v1/store/{id}/state?state=Up, or ask for more stores",
+            id = store.id
+        );
+        self.wait(reason!("StoreCannotLeave"), message, true);
     }
 
     /// A pod may have been a store, and have left, before anybody saw it: then it does not start any more. But that its volumes are those of

@@ -2,6 +2,9 @@
 //!
 //! A pod that has the newest template must be well, and for as long as the user says, before the next one goes; the last one too. Whoever
 //! waits is waited for where it stands: nothing that was let go is called back, and a newer template begins at the top again.
+//!
+//! Nobody waits for the sake of a pod that has not run for a while: it serves nobody, and it may be what keeps those above it from being
+//! well. A PD of which most members have a template that does not start would never come up again.
 
 use std::time::Duration;
 
@@ -16,6 +19,8 @@ use super::scene::{Group, Scene};
 
 /// A pod that became ready only now may still be on its way to be well.
 const RECENT: Duration = Duration::from_secs(30);
+/// A pod that ran within this time may be about to run again.
+const DEAD: Duration = Duration::from_mins(1);
 
 /// How far the replacement of a component's pods is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +35,8 @@ pub(super) enum Walk {
     Next { ordinal: Ordinal },
     /// This pod was let go, and the controller replaces it.
     Goes { ordinal: Ordinal },
+    /// This pod was let go and does not run; the controller waits for one above it, and so does not replace it.
+    Abandoned { ordinal: Ordinal },
 }
 
 impl Walk {
@@ -49,30 +56,42 @@ impl Walk {
                 unwell.filter(|(ordinal, _)| rolls || became_ready(scene, group, *ordinal, wish.settles.max(RECENT)));
             return under_way.map_or(Self::Done, |(ordinal, why)| Self::Settles { ordinal, why });
         }
+        let mut settles = None;
         for ordinal in ordinals {
-            match group.pods.get(&ordinal) {
-                Some(pod) if is_old(pod) && ordinal.get() < wish.lowest => return Self::Done,
-                Some(pod) if is_old(pod) && (partition(set) <= ordinal.get() || pod.meta.deleting) => {
-                    return Self::Goes { ordinal };
-                }
-                Some(pod) if is_old(pod) => return Self::Next { ordinal },
-                _ => {
-                    if let Some(why) = ailment(scene, group, ordinal) {
-                        return Self::Settles { ordinal, why };
-                    }
-                }
-            }
+            let Some(pod) = group.pods.get(&ordinal).filter(|pod| is_old(pod)) else {
+                let unwell = || ailment(scene, group, ordinal).map(|why| Self::Settles { ordinal, why });
+                settles = settles.or_else(unwell);
+                continue;
+            };
+            let let_go = partition(set) <= ordinal.get();
+            return match settles {
+                None if ordinal.get() < wish.lowest => Self::Done,
+                None if let_go || pod.meta.deleting => Self::Goes { ordinal },
+                None => Self::Next { ordinal },
+                Some(settles) if ordinal.get() < wish.lowest || !is_dead(scene, pod) => settles,
+                Some(_) if let_go => Self::Abandoned { ordinal },
+                Some(_) => Self::Next { ordinal },
+            };
         }
-        Self::Done
+        settles.unwrap_or(Self::Done)
     }
 
     /// The pod that is on its way, if one is.
     pub(super) fn ordinal(&self) -> Option<Ordinal> {
         match self {
             Self::Done | Self::Unknown => None,
-            Self::Settles { ordinal, .. } | Self::Next { ordinal } | Self::Goes { ordinal } => Some(*ordinal),
+            Self::Settles { ordinal, .. } | Self::Next { ordinal } | Self::Goes { ordinal } | Self::Abandoned { ordinal } => {
+                Some(*ordinal)
+            }
         }
     }
+}
+
+/// Whether nothing runs in a pod, and has not for a while.
+pub(super) fn is_dead(scene: &Scene<'_>, pod: &PodView) -> bool {
+    let since = pod.ready_since.or(pod.meta.created);
+    let long_ago = since.is_some_and(|since| after(since, DEAD) <= scene.observed.now);
+    !pod.ready && !pod.meta.deleting && pod.process.is_none() && long_ago
 }
 
 /// The ordinal from which on the controller replaces pods.

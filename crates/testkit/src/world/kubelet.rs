@@ -113,7 +113,8 @@ fn claims_of(pod: &Value) -> Vec<&str> {
 
 /// A claim that is to go stays while a pod uses it.
 fn let_claim_go(state: &mut State, claim: &Arc<Value>) {
-    let uses = |pod: &Arc<Value>| meta(pod, "namespace") == meta(claim, "namespace") && claims_of(pod).contains(&meta(claim, "name"));
+    let uses =
+        |pod: &Arc<Value>| meta(pod, "namespace") == meta(claim, "namespace") && claims_of(pod).contains(&meta(claim, "name"));
     if state.world_objects("pods").iter().any(uses) {
         return;
     }

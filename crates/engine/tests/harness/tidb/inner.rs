@@ -306,7 +306,11 @@ impl Inner {
             }
             Probe::Look { server, asked } => {
                 let said = if self.reaches(server) { self.say(server) } else { None };
-                Fact::Server { server: Box::new(server.clone()), asked: *asked, answer: said.ok_or_else(|| "refused".to_owned()) }
+                Fact::Server {
+                    server: Box::new(server.clone()),
+                    asked: *asked,
+                    answer: said.ok_or_else(|| "refused".to_owned()),
+                }
             }
         }
     }

@@ -1,7 +1,6 @@
 //! The operator in the world: a pass, the steps it takes, and what no step may ever do.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use windlass_api::tidb::{Component, keys};
@@ -66,7 +65,7 @@ impl World {
         let parted = gate.part(&plan);
         bookkeeping::note_pass(&observed, &Identity::default(), &plan, &gate, &parted, &mut entries);
         let questions = probes::due(&observed);
-        let wait = if self.events.is_empty() { probes::look_again(&observed) } else { Duration::from_mins(1) };
+        let wait = probes::look_again(&observed);
         if self.passes.is_multiple_of(16) {
             let report = Report { plan: &plan, gate: &gate, held: &parted.held, taken: &[], remembered: &entries };
             let status = Tidb::status(&observed, &report);
@@ -172,10 +171,13 @@ impl World {
                             pod.meta.annotations.contains_key(keys::EVICT_LEADER)
                                 || pod.meta.annotations.contains_key(keys::PD_TRANSFER_LEADER)
                         });
-                        // One that leaves may have joined since PD was asked; then it is started again, and nothing is lost.
+                        // One that leaves may have joined since PD was asked; then it is started again, and nothing is lost. One that
+                        // does not run is missed already.
                         let (component, ordinal) = Self::place(&object.name);
                         let leaves = ordinal.get() >= self.wanted(component);
-                        assert!(restarts || leaves || !self.lives(&object.name), "{step}, and what is on its volume is in PD");
+                        let runs = self.children.pods.get(&object.name).is_some_and(|pod| pod.process.is_some());
+                        let harmless = restarts || leaves || !runs || !self.lives(&object.name);
+                        assert!(harmless, "{step}, and what is on its volume is in PD");
                         self.judge_announced(step, &over.uid);
                     }
                     ObjectKind::PersistentVolumeClaim => {
@@ -214,7 +216,11 @@ impl World {
     fn judge_parallelism(&mut self, deed: &Deed) {
         let (component, ordinal) = Self::place(&deed.about);
         let wanted = self.wanted(component);
-        if ordinal.get() < wanted || !has_stores(component) {
+        // Leaders that go because a pod's annotation asks for it go whether or not the store leaves.
+        let asked =
+            |pod: &str| self.children.pods.get(pod).is_some_and(|pod| pod.meta.annotations.contains_key(keys::EVICT_LEADER));
+        let is_asked = matches!(deed.task, Task::EvictLeaders { .. }) && asked(&deed.about);
+        if ordinal.get() < wanted || !has_stores(component) || is_asked {
             return;
         }
         let policy = match component {
@@ -227,7 +233,7 @@ impl World {
             let mut intents = self.logbook.iter().flat_map(|it| &it.intents);
             let about = |uid: &str| uid.rsplit_once('/').and_then(|(_, id)| id.parse().ok());
             intents.any(|it| {
-                let sends_away = it.act == EVICT_LEADERS || it.act == super::super::DELETE_STORE;
+                let sends_away = (it.act == EVICT_LEADERS && !asked(pod)) || it.act == super::super::DELETE_STORE;
                 it.target == pod && sends_away && about(&it.uid).is_some_and(|id| self.is_in_pd(id))
             })
         };

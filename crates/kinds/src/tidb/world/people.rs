@@ -208,6 +208,20 @@ impl World {
                 claim.meta.deleting = true;
                 true
             }
+            "StoreCannotLeave" => {
+                let id = waiting.message.split_whitespace().nth(1).and_then(|id| id.parse().ok()).unwrap();
+                let held = self.is_held(id);
+                let Some(store) = self.pd.stores.get_mut(&id).filter(|it| it.state == StoreState::Offline) else {
+                    return false;
+                };
+                // What was on a volume that was lost cannot stay.
+                if held {
+                    store.state = StoreState::Up
+                } else {
+                    store.destroyed = true
+                }
+                true
+            }
             "TombstoneInTheWay" => {
                 let pod = waiting.message.split_whitespace().next().unwrap().to_owned();
                 let claims = self.children.claims.values_mut().filter(|it| it.meta.name.ends_with(&format!("-{pod}")));

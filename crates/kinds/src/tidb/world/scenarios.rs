@@ -75,7 +75,9 @@ fn how_far_a_store_is_that_leaves_is_told() {
     let mut told = Vec::new();
     for _ in 0..LONG {
         world.round();
-        told.extend(world.logbook.iter().flat_map(|it| &it.plan.running).filter_map(|it| it.percent.filter(|_| it.since.is_some())));
+        told.extend(
+            world.logbook.iter().flat_map(|it| &it.plan.running).filter_map(|it| it.percent.filter(|_| it.since.is_some())),
+        );
     }
     assert!(told.first().is_some_and(|first| *first < 100), "{told:?}");
     assert!(told.is_sorted() && told.iter().all(|percent| percent % 5 == 0), "{told:?}");
@@ -322,7 +324,8 @@ fn pods_that_are_all_to_be_restarted_go_one_after_the_other() {
         pod.meta.annotations.insert(windlass_api::tidb::keys::PD_TRANSFER_LEADER.into(), "delete-pod".into());
         pod.meta.uid.clone()
     });
-    let is_back = |world: &World, (pod, uid): (&str, &String)| world.children.pods.get(pod).is_some_and(|it| it.meta.uid != *uid);
+    let is_back =
+        |world: &World, (pod, uid): (&str, &String)| world.children.pods.get(pod).is_some_and(|it| it.meta.uid != *uid);
     for _ in 0..10 * LONG {
         world.round();
         let serves = |pod: &&&str| world.children.pods.get(**pod).is_some_and(|it| it.ready && !it.meta.deleting);

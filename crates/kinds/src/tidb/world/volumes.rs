@@ -6,6 +6,7 @@ use windlass_core::views::ClaimView;
 
 use super::super::answers::StoreState;
 use super::super::scaling::is_marked;
+use super::super::simulation::SimulatedStore;
 use super::World;
 
 impl World {
@@ -56,17 +57,22 @@ impl World {
         self.lingering.get(&claim.meta.name).is_some_and(|until| !self.calm && *until > self.now)
     }
 
-    /// A person lets PD forget those whose volumes were lost: their pods cannot come back before that. False when there are none.
+    /// Whether the volume is there that something in PD is on.
+    pub(super) fn is_held(&self, id: u64) -> bool {
+        self.children.claims.values().any(|claim| self.held.get(&claim.meta.uid) == Some(&id))
+    }
+
+    /// A person lets PD forget those whose volumes were lost, for their pods cannot come back before that: members by
+    /// `DELETE /members/id/ID`, stores by `DELETE /store/ID?force=true`. False when there are none.
     pub(super) fn bury(&mut self) -> bool {
-        let held: Vec<u64> =
-            self.children.claims.values().filter_map(|claim| self.held.get(&claim.meta.uid)).copied().collect();
-        let lost = self.pd.stores.iter().find(|(id, it)| it.state == StoreState::Up && !it.alive && !held.contains(id));
-        if let Some((id, _)) = lost {
-            let id = *id;
-            self.pd.stores.entry(id).and_modify(|it| it.state = StoreState::Offline);
+        let is_lost = |(id, it): &(&u64, &SimulatedStore)| {
+            it.state != StoreState::Tombstone && !it.alive && !it.destroyed && !self.is_held(**id)
+        };
+        if let Some(id) = self.pd.stores.iter().find(is_lost).map(|(id, _)| *id) {
+            self.pd.stores.entry(id).and_modify(|it| (it.state, it.destroyed) = (StoreState::Offline, true));
             return true;
         }
-        let lost = self.pd.members.iter().find(|(id, it)| !it.alive && !held.contains(id)).map(|(id, _)| *id);
+        let lost = self.pd.members.iter().find(|(id, it)| !it.alive && !self.is_held(**id)).map(|(id, _)| *id);
         lost.is_some_and(|id| self.pd.members.remove(&id).is_some())
     }
 }
