@@ -3,7 +3,7 @@
 //! What was not heard is not known. An answer that was asked for before a task about the same member ended tells of what was then,
 //! and does not count for that member ([`Facts::is_settled`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -165,7 +165,14 @@ pub struct Facts {
     failures: BTreeMap<String, Failed>,
     /// The task about a member that was done last.
     done: BTreeMap<String, Ended>,
+    /// The pods that were there when it was looked last.
+    pods: BTreeSet<String>,
+    /// Pods that are gone, and how many answers of PD have to come before one was surely asked for since.
+    gone: BTreeMap<String, u8>,
 }
+
+/// One answer may have been under way when a pod was seen to be gone. PD is not asked twice at once: so the next one was not.
+const ANSWERS: u8 = 2;
 
 impl Facts {
     /// Takes in what came.
@@ -188,6 +195,8 @@ impl Facts {
                 let before = if lasts { std::mem::take(&mut pd.since) } else { BTreeMap::new() };
                 pd.since = since(&seen, &before, now);
                 (pd.by, pd.seen, pd.asked, pd.silent) = (Some(by), Some(seen), asked, None);
+                self.gone.values_mut().for_each(|answers| *answers -= 1);
+                self.gone.retain(|_, answers| *answers > 0);
             }
             Err(why) => {
                 let times = pd.silent.take().map_or(1, |(_, times)| times.saturating_add(1));
@@ -249,6 +258,14 @@ impl Facts {
         {
             (pd.by, pd.seen) = (None, None);
         }
+        let gone = self.pods.iter().filter(|pod| !children.pods.contains_key(*pod));
+        self.gone.extend(gone.map(|pod| (pod.clone(), ANSWERS)));
+        self.pods = children.pods.keys().cloned().collect();
+    }
+
+    /// Whether PD may have been asked last while a pod was there that is gone now: what it was by then, nobody knows yet.
+    pub fn is_just_gone(&self, pod: &str) -> bool {
+        self.gone.contains_key(pod)
     }
 
     /// What is known of this very process.

@@ -117,3 +117,17 @@ fn what_was_asked_before_a_task_ended_does_not_tell_of_its_member() {
     facts.learn(Fact::Ended { deed: Box::new(deed), end: End::Done }, at(16));
     assert_eq!(facts.failed("a-tikv-0"), None);
 }
+
+#[test]
+fn of_a_pod_that_is_gone_pd_knows_when_it_was_asked_since() {
+    let mut facts = Facts::default();
+    facts.forget(&children("p1"));
+    facts.forget(&Children::default());
+    let pod = children("p1").pods.into_keys().next().unwrap();
+    assert!(facts.is_just_gone(&pod));
+    // The first answer may have been under way.
+    heard(&mut facts, 10, StoreState::Up);
+    assert!(facts.is_just_gone(&pod));
+    heard(&mut facts, 11, StoreState::Up);
+    assert!(!facts.is_just_gone(&pod));
+}

@@ -46,13 +46,15 @@ fn is_awaited(scene: &Scene<'_>, component: Component) -> Option<String> {
     Some(format!("{} serves", missing.title()))
 }
 
-/// How large a set is that is made: as the spec asks for, and with every member that is still on record.
+/// How large a set is that is made: as the spec asks for, and with every member that is still on record. PD cannot be asked for members
+/// that were not seen before it was stopped, and without them may have no majority: so every volume of its that is of use counts.
 fn size_at_birth(scene: &Scene<'_>, component: Component) -> u16 {
-    let set = scene.names.set(component);
+    let (set, group) = (scene.names.set(component), scene.group(component));
     let members = scene.entries.members.iter().filter(|(_, entry)| !entry.left);
-    let recorded =
-        members.filter_map(|(pod, _)| Ordinal::of_pod(&set, pod)).map(|ordinal| ordinal.get().saturating_add(1)).max();
-    scene.group(component).wanted().max(recorded.unwrap_or(0))
+    let recorded = members.filter_map(|(pod, _)| Ordinal::of_pod(&set, pod));
+    let of_use = group.claims.keys().copied().filter(|ordinal| component == Component::Pd && group.has_volumes(*ordinal));
+    let least = recorded.chain(of_use).map(|ordinal| ordinal.get().saturating_add(1)).max();
+    group.wanted().max(least.unwrap_or(0))
 }
 
 /// Whether a set would get another template. The server may write a template in another form, so one that is still as the server made it of

@@ -120,15 +120,32 @@ fn note_left(scene: &Scene<'_>, entries: &mut TidbEntries) {
             }
         }
     }
+    for (pod, entry) in entries.members.iter_mut().filter(|(_, entry)| !entry.left) {
+        entry.left = is_gone_with_its_volumes(scene, pod, entry);
+    }
+}
+
+/// Whether PD does not have a member any more that was on other volumes than the pod has now.
+fn is_gone_with_its_volumes(scene: &Scene<'_>, pod: &str, entry: &MemberEntry) -> bool {
+    let Some((component, ordinal)) = place(scene, pod) else { return false };
+    let volumes = scene.group(component).volumes(ordinal);
+    let Ok(id) = entry.id.parse::<u64>() else { return false };
+    let is_known = match component {
+        Component::Pd => scene.members().map(|members| members.iter().any(|member| member.id == id)),
+        _ => scene.stores().map(|stores| stores.get(&id).is_some_and(|store| store.state != StoreState::Tombstone)),
+    };
+    is_known == Ok(false) && !entry.claims.iter().any(|claim| volumes.contains(&claim.as_str()))
+}
+
+/// The component and the ordinal of a pod.
+fn place(scene: &Scene<'_>, pod: &str) -> Option<(Component, Ordinal)> {
+    Component::ALL.into_iter().find_map(|it| Some((it, Ordinal::of_pod(&scene.names.set(it), pod)?)))
 }
 
 /// Forgets pods that are gone with all that they had.
 fn forget(scene: &Scene<'_>, entries: &mut TidbEntries) {
     let is_there = |pod: &str| {
-        let component = Component::ALL
-            .into_iter()
-            .find_map(|component| Some((component, Ordinal::of_pod(&scene.names.set(component), pod)?)));
-        component.is_some_and(|(component, ordinal)| {
+        place(scene, pod).is_some_and(|(component, ordinal)| {
             let group = scene.group(component);
             ordinal.get() < group.size().max(group.wanted())
                 || !group.claims_of(ordinal).is_empty()
@@ -177,8 +194,7 @@ fn is_noted(entries: &TidbEntries, pod: &str, id: u64) -> bool {
 
 /// Whether a pod is wanted, after all.
 fn stays(scene: &Scene<'_>, pod: &str) -> bool {
-    let found = Component::ALL.into_iter().find_map(|it| Some((it, Ordinal::of_pod(&scene.names.set(it), pod)?)));
-    found.is_some_and(|(component, ordinal)| {
+    place(scene, pod).is_some_and(|(component, ordinal)| {
         let group = scene.group(component);
         group.wish.is_some() && ordinal.get() < group.wanted()
     })

@@ -171,6 +171,8 @@ impl Planner<'_> {
             Standing::Is(member) if !can_miss(&self.scene, member) && members.len() > 2 => {
                 Farewell::When("a majority of PD's other members is healthy".to_owned())
             }
+            // Nobody can lead instead of the only one.
+            Standing::Is(_) if members.len() == 1 => Farewell::Go,
             Standing::Is(PdMember { id, .. }) if leader(&self.scene) == Some(*id) => Farewell::HandOver,
             _ => Farewell::Go,
         }

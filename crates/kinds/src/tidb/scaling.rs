@@ -99,6 +99,11 @@ impl Planner<'_> {
             }
             _ => false,
         };
+        // It may have become one since PD was asked, in the moment in which its pod was removed.
+        let lives = lives || self.scene.is_just_gone(component, ordinal);
+        if self.is_on_its_volumes(component, ordinal) {
+            return self.unmark(component, ordinal);
+        }
         let claims: Vec<&ClaimView> = self.scene.group(component).claims_of(ordinal).to_vec();
         for claim in claims {
             let name = &claim.meta.name;
@@ -117,6 +122,22 @@ impl Planner<'_> {
                 self.delete(ObjectKind::PersistentVolumeClaim, &claim.meta, format!("{pod} begins with an empty volume"));
             }
         }
+    }
+
+    /// Whether a member is in PD, and on record with the very volumes that are there: then it only lacks its pod, whatever the volumes say.
+    fn is_on_its_volumes(&self, component: Component, ordinal: Ordinal) -> bool {
+        let id = match component {
+            Component::Pd => match self.scene.membership(ordinal) {
+                Standing::Is(member) => Some(member.id),
+                _ => None,
+            },
+            _ => match self.scene.standing(component, ordinal) {
+                Standing::Is(store) => Some(store.id),
+                _ => None,
+            },
+        };
+        let stays = !self.scene.group(component).claims_of(ordinal).iter().any(|claim| claim.meta.deleting);
+        stays && self.trusted && id.is_some() && self.scene.recorded_id(component, ordinal) == id
     }
 
     /// A pod that leaves and that PD does not know: its volumes are marked when it is certain that it never was known. One that runs may

@@ -73,7 +73,8 @@ impl<'a> Group<'a> {
 
     /// What is known of a member beside its standing in PD, which was asked at this time.
     pub(super) fn around(&self, ordinal: Ordinal, asked: Option<Timestamp>) -> Around {
-        // One that is about to go is of no use either, and goes when nobody uses it any more.
+        // A mark tells those who come later what to do with a volume that stays. One that is being deleted does not stay: that cannot be
+        // taken back, and Kubernetes lets it go with the pod. Neither proves that a store has left: `progress` asks PD for that.
         let marked = self.claims_of(ordinal).iter().all(|claim| is_marked(claim) || claim.meta.deleting);
         let is_unborn = |pod: &PodView| {
             // Times of Kubernetes are in whole seconds.
@@ -246,6 +247,17 @@ impl<'a> Scene<'a> {
             false if self.is_announced(super::DELETE_PD_MEMBER, id) => Standing::Left,
             false => Standing::Vanished(id),
         }
+    }
+
+    /// What is on record as being on the volumes of a pod, and has not left.
+    pub(super) fn recorded_id(&self, component: Component, ordinal: Ordinal) -> Option<u64> {
+        self.record(component, ordinal).filter(|(entry, _)| !entry.left).map(|(_, id)| id)
+    }
+
+    /// Whether the pod of an ordinal is there, or was when PD was asked.
+    pub(super) fn is_just_gone(&self, component: Component, ordinal: Ordinal) -> bool {
+        let pod = self.names.pod(component, ordinal);
+        self.group(component).pods.contains_key(&ordinal) || self.observed.facts.is_just_gone(&pod)
     }
 
     fn record(&self, component: Component, ordinal: Ordinal) -> Option<(&windlass_api::logbook::tidb::MemberEntry, u64)> {

@@ -87,7 +87,8 @@ impl Planner<'_> {
                     Component::Pd => matches!(self.scene.membership(ordinal), Standing::Is(_) | Standing::Unknown(_)),
                     _ => matches!(self.scene.standing(component, ordinal), Standing::Is(_) | Standing::Unknown(_)),
                 };
-                ordinal.get() >= group.size().max(group.wanted()) && !group.pods.contains_key(&ordinal) && !lives
+                let unseen = self.scene.is_just_gone(component, ordinal);
+                ordinal.get() >= group.size().max(group.wanted()) && !unseen && !lives
             };
             let claims = group.claims.iter().filter(|(ordinal, _)| is_gone(**ordinal)).flat_map(|(_, claims)| claims);
             let useless: Vec<&ClaimView> = claims.filter(|claim| is_marked(claim) && !claim.meta.deleting).copied().collect();

@@ -166,8 +166,10 @@ impl World for Quay {
         }
     }
 
-    /// A volume says itself that it is of no use, or it is on record that what is on it has left. A set that is to be stopped is made
-    /// again as it was.
+    /// A volume says itself that it is of no use, or it is on record that what is on it has left: the mark is stored on the very object
+    /// that goes, before it goes, and stays readable after a restart, which is all that an intent in the logbook would do; the delete names
+    /// the version that carries it. Whether it was set with right is not believed: `judge_objects` compares with what PD has. A set that is
+    /// to be stopped is made again as it was.
     fn is_foretold(store: &Store, call: &Call) -> bool {
         let name = call.name.as_deref().unwrap_or_default();
         if call.resource == "statefulsets" {

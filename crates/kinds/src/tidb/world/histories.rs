@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use jiff::SignedDuration;
 use windlass_api::tidb::Component;
 use windlass_core::views::{PodView, REVISION};
 use windlass_dice::number;
@@ -13,7 +14,9 @@ use super::World;
 const HISTORIES: u64 = 2_000;
 const FIRST_SEED: u64 = 0x0072_6567_696f_6e73;
 /// Passes within which a quiet world must come to rest.
-const ENOUGH: u32 = 1_500;
+const ENOUGH: u32 = 4_000;
+/// For how long nothing happens in a world that is at rest.
+const QUIET: SignedDuration = SignedDuration::from_secs(40);
 
 /// Names the history when an assertion ends the test.
 struct Named(u64);
@@ -98,12 +101,14 @@ impl World {
 
     /// Passes until nothing is left to do.
     pub(super) fn come_to_rest(&mut self) {
-        let (mut unchanged, mut quiet) = (0, 0);
+        let (mut unchanged, mut busy) = (0, self.now);
         for _ in 0..ENOUGH {
             let passed = self.round();
-            // What a pass only remembers is acted upon in the next.
-            quiet = if passed.plan.is_empty() && self.is_at_rest() && self.running.is_empty() { quiet + 1 } else { 0 };
-            if quiet > 2 {
+            if !passed.plan.is_empty() || !self.is_at_rest() || !self.running.is_empty() {
+                busy = self.now;
+            }
+            // What became of everything is seen when PD is asked again, and what a pass only remembers is acted upon in the next.
+            if self.now.duration_since(busy) > QUIET {
                 return self.judge_rest();
             }
             unchanged = if passed.plan.steps.is_empty() { unchanged + 1 } else { 0 };

@@ -6,6 +6,7 @@
 
 mod histories;
 mod kubernetes;
+mod mishaps;
 mod operator;
 mod people;
 mod scenarios;

@@ -10,7 +10,7 @@ use windlass_dice::Dice;
 const LONG: u32 = 2_000;
 
 /// A cluster that has been there for a while.
-fn settled(tikv: u16, speeds: &[u64]) -> World {
+pub(super) fn settled(tikv: u16, speeds: &[u64]) -> World {
     let mut world = World::new(7);
     world.resource = super::resource(tikv, 0);
     world.dice = Dice::new(7);

@@ -34,7 +34,7 @@ impl World {
     }
 
     /// A volume and its pod are gone, and what was on it with them. A majority of PD's is never lost: that is beyond what heals.
-    fn lose(&mut self, name: &str, version: String) {
+    pub(super) fn lose(&mut self, name: &str, version: String) {
         let kept = |id: &u64| {
             let mut claims = self.children.claims.values().filter(|claim| claim.meta.name != name && !claim.meta.deleting);
             claims.any(|claim| self.held.get(&claim.meta.uid) == Some(id))
