@@ -152,11 +152,9 @@ impl Planner<'_> {
     }
 
     fn farewell_to_pd(&self, ordinal: Ordinal) -> Farewell {
-        let annotations = self.scene.observed.resource.metadata.annotations.as_ref();
-        let forced = annotations.and_then(|all| all.get(keys::FORCE_UPGRADE)).is_some_and(|value| value == "true");
         let group = self.scene.group(Component::Pd);
         // One that does not run is missed already, and may be what keeps PD from being heard.
-        if forced || group.size() == 1 || !group.runs(ordinal) {
+        if self.is_forced() || group.size() == 1 || !group.runs(ordinal) {
             return Farewell::Go;
         }
         let members = match self.scene.members() {
@@ -178,6 +176,13 @@ impl Planner<'_> {
         }
     }
 
+    /// Whether the user wants pods to be replaced though others of their component are not well: because it is the newer template that
+    /// heals them, and nobody else knows.
+    fn is_forced(&self) -> bool {
+        let annotations = self.scene.observed.resource.metadata.annotations.as_ref();
+        annotations.and_then(|all| all.get(keys::FORCE_UPGRADE)).is_some_and(|value| value == "true")
+    }
+
     /// Whether so few pods of PD run that it cannot serve, and have not for a while.
     fn has_no_majority(&self) -> bool {
         let group = self.scene.group(Component::Pd);
@@ -196,7 +201,7 @@ impl Planner<'_> {
         // One that leaves has given its copies to others before it goes.
         let serves = |it: &Store| it.state == StoreState::Offline || self.scene.is_up(Component::Tikv, it);
         let missing = stores.iter().find(|other| other.id != store.id && !serves(other));
-        if let Some(other) = missing.filter(|_| serves(store)) {
+        if let Some(other) = missing.filter(|_| serves(store) && !self.is_forced()) {
             let state: &str = other.state.into();
             return Farewell::When(format!("all other stores are up: store {} at {} is {state}", other.id, other.address));
         }

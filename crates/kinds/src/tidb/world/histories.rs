@@ -112,7 +112,7 @@ impl World {
                 return self.judge_rest();
             }
             unchanged = if passed.plan.steps.is_empty() { unchanged + 1 } else { 0 };
-            if (unchanged > 5 && self.help(&passed.plan)) || (unchanged > 150 && self.bury()) {
+            if (unchanged > 5 && self.help(&passed.plan)) || (unchanged > 150 && (self.bury() || self.force())) {
                 unchanged = 0;
             }
         }

@@ -3,6 +3,7 @@
 use windlass_api::tidb::{Component, ScalePolicy, SuspendAction, TidbCluster, keys};
 use windlass_core::labels::{CLUSTERING_PAUSED, RESOURCES_PAUSED};
 use windlass_core::plan::{Plan, Waiting};
+use windlass_core::views::{PodView, REVISION};
 
 use super::super::answers::StoreState;
 use super::super::deeds::Deed;
@@ -233,6 +234,17 @@ impl World {
         }
     }
 
+    /// A person lets stores be replaced one by one though others do not run: these have a version with which nothing starts. False when
+    /// there are none, or it is so already.
+    pub(super) fn force(&mut self) -> bool {
+        let is_bad = |pod: &PodView| pod.meta.labels.get(REVISION).is_some_and(|image| image.ends_with(BAD));
+        let of = |component| self.ordinals(component).into_iter().map(move |ordinal| Self::pod(component, ordinal.get()));
+        let bad = of(Component::Tikv).any(|pod| self.children.pods.get(&pod).is_some_and(is_bad));
+        let pd = of(Component::Pd).all(|pod| self.children.pods.get(&pod).is_some_and(|it| it.ready && !is_bad(it)));
+        let annotations = self.resource.metadata.annotations.get_or_insert_default();
+        bad && pd && annotations.insert(keys::FORCE_UPGRADE.into(), "true".into()).is_none()
+    }
+
     /// Whether everything is as the spec says.
     pub(super) fn is_at_rest(&self) -> bool {
         COMPONENTS.into_iter().all(|component| {
@@ -240,9 +252,10 @@ impl World {
             let image = self.image(component);
             let is_well = |ordinal: u16| {
                 let pod = Self::pod(component, ordinal);
-                self.children.pods.get(&pod).is_some_and(|it| {
-                    it.ready && !it.meta.deleting && it.meta.labels.get(windlass_core::views::REVISION) == image.as_ref()
-                })
+                self.children
+                    .pods
+                    .get(&pod)
+                    .is_some_and(|it| it.ready && !it.meta.deleting && it.meta.labels.get(REVISION) == image.as_ref())
             };
             (0..wanted).all(is_well)
         })

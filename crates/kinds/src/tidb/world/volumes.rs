@@ -19,6 +19,9 @@ impl World {
         match self.dice.below(8) {
             // Somebody marks a volume, or takes the mark away.
             0..=3 => {
+                if !self.can_be_lost(&name) {
+                    return;
+                }
                 let Some(claim) = self.children.claims.get_mut(&name) else { return };
                 if is_marked(claim) {
                     claim.meta.annotations.remove(keys::PVC_DEFER_DELETING);
@@ -33,13 +36,19 @@ impl World {
         }
     }
 
-    /// A volume and its pod are gone, and what was on it with them. A majority of PD's is never lost: that is beyond what heals.
-    pub(super) fn lose(&mut self, name: &str, version: String) {
+    /// Whether PD keeps a majority of its volumes without this one: else nothing heals it.
+    fn can_be_lost(&self, name: &str) -> bool {
         let kept = |id: &u64| {
-            let mut claims = self.children.claims.values().filter(|claim| claim.meta.name != name && !claim.meta.deleting);
+            let is_of_use = |claim: &&ClaimView| claim.meta.name != name && !claim.meta.deleting && !is_marked(claim);
+            let mut claims = self.children.claims.values().filter(is_of_use);
             claims.any(|claim| self.held.get(&claim.meta.uid) == Some(id))
         };
-        if self.pd.members.keys().filter(|id| kept(id)).count() * 2 <= self.pd.members.len() {
+        self.pd.members.keys().filter(|id| kept(id)).count() * 2 > self.pd.members.len()
+    }
+
+    /// A volume and its pod are gone, and what was on it with them.
+    pub(super) fn lose(&mut self, name: &str, version: String) {
+        if !self.can_be_lost(name) {
             return;
         }
         let Some(claim) = self.children.claims.get_mut(name) else { return };
