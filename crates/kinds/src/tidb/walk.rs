@@ -67,10 +67,9 @@ impl Walk {
             return match settles {
                 None if ordinal.get() < wish.lowest => Self::Done,
                 None if let_go || pod.meta.deleting => Self::Goes { ordinal },
-                None => Self::Next { ordinal },
                 Some(settles) if ordinal.get() < wish.lowest || !is_dead(scene, pod) => settles,
                 Some(_) if let_go => Self::Abandoned { ordinal },
-                Some(_) => Self::Next { ordinal },
+                None | Some(_) => Self::Next { ordinal },
             };
         }
         settles.unwrap_or(Self::Done)

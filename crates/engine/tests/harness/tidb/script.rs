@@ -2,6 +2,7 @@
 
 use windlass_api::tidb::Component;
 use windlass_kinds::tidb::answers::StoreState;
+use windlass_kinds::tidb::simulation::SimulatedStore;
 
 use super::places::{Place, places, pod_name};
 use super::quay::Quay;
@@ -37,7 +38,7 @@ impl Quay {
         let (inner, address) = (self.lock(), place(component, ordinal).address());
         let live = inner.pd.stores.values().filter(|it| it.address == address && it.state != StoreState::Tombstone);
         let left = inner.pd.stores.values().filter(|it| it.address == address);
-        live.chain(left).next().map(|it| it.told())
+        live.chain(left).next().map(SimulatedStore::told)
     }
 
     /// How many stores of rows are up, and how many members PD has.

@@ -217,9 +217,9 @@ impl World {
                 };
                 // What was on a volume that was lost cannot stay.
                 if held {
-                    store.state = StoreState::Up
+                    store.state = StoreState::Up;
                 } else {
-                    store.destroyed = true
+                    store.destroyed = true;
                 }
                 true
             }
