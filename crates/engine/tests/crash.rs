@@ -29,8 +29,8 @@ use windlass_kinds::tidb::Tidb;
 const MYSQL_CRASHES: usize = 13;
 const MYSQL_OTHERS: usize = 113;
 /// The same of TiDB.
-const TIDB_CRASHES: usize = 53;
-const TIDB_OTHERS: usize = 499;
+const TIDB_CRASHES: usize = 97;
+const TIDB_OTHERS: usize = 997;
 
 /// Which sorts of perturbations a campaign is about; without a campaign, all.
 fn sorts(campaign: &str) -> Vec<Sort> {
