@@ -2,6 +2,7 @@
 //!
 //! Pure: no client, no clock, no randomness, no logging. Time comes in as a value.
 
+pub mod adoption;
 pub mod bookkeeping;
 pub mod certificates;
 pub mod claim;

@@ -52,6 +52,9 @@ pub(super) fn plan_with(observed: &Observed<'_, Tidb>, build: Builder<'_>, disco
     };
     planner.hearing();
     planner.discovery(&cluster, discovery);
+    if !planner.take_over(&cluster) {
+        return planner.plan;
+    }
     for component in Component::ALL.into_iter().filter(|component| cluster.group(*component).is_some()) {
         planner.grow(&cluster, component);
         planner.objects(&cluster, component, build);

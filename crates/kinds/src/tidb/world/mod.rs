@@ -4,6 +4,7 @@
 //! Requests and answers get lost or come late; pods, processes, volumes and the operator die at any moment. Then all that ends, and
 //! the cluster must become what is asked for, and stay so.
 
+mod adopting;
 mod histories;
 mod kubernetes;
 mod mishaps;

@@ -158,7 +158,9 @@ impl World {
                 }
             }
             Act::Member(deed) => self.start(deed.clone()),
-            Act::Sync { .. } | Act::DeleteAlone { .. } | Act::Grow { .. } | Act::TakeOver { .. } => {
+            // It is seen when somebody shows it.
+            Act::TakeOver { .. } => {}
+            Act::Sync { .. } | Act::DeleteAlone { .. } | Act::Grow { .. } => {
                 panic!("{step} is not for this world")
             }
         }
