@@ -36,7 +36,7 @@ pub trait Kind: Sized + Send + Sync + 'static {
         + Send
         + Sync;
     /// Its status.
-    type Status: Serialize + Send + Sync;
+    type Status: Serialize + PartialEq + Send + Sync;
     /// What can be done to its members.
     type Action: Action;
     /// What its members can be asked.
@@ -228,6 +228,9 @@ pub struct Observed<'a, K: Kind> {
     pub answered: &'a BTreeMap<ObjectRef, Answered>,
     /// Actions that run now.
     pub running: &'a [K::Action],
+    /// Whether the objects were found as they should be a moment ago ([`Plan::settled`](crate::plan::Plan::settled)), and nothing that
+    /// they depend on has changed since. Then nobody needs to render them again.
+    pub settled: bool,
     /// The time.
     pub now: Timestamp,
 }

@@ -18,15 +18,23 @@ pub struct Plan<A> {
     pub waiting: Vec<Waiting>,
     /// What the database does because of earlier steps, and how far it is. It decides nothing.
     pub under_way: Vec<UnderWay>,
+    /// Whether all objects are as they should be. That holds until the custom resource, a child, the logbook or the user's `ConfigMap`
+    /// changes; only what depends on the time is looked at again after a while.
+    pub settled: bool,
 }
 
 impl<A> Default for Plan<A> {
     fn default() -> Self {
-        Self { steps: Vec::new(), waiting: Vec::new(), under_way: Vec::new() }
+        Self { steps: Vec::new(), waiting: Vec::new(), under_way: Vec::new(), settled: false }
     }
 }
 
 impl<A> Plan<A> {
+    /// How many steps and waits there are so far: a part that adds none has nothing to do.
+    pub fn len(&self) -> usize {
+        self.steps.len() + self.waiting.len()
+    }
+
     /// Whether there is nothing to do and nothing to wait for.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.waiting.is_empty()

@@ -26,6 +26,7 @@ use crate::metrics::{ClusterMetrics, Metrics};
 use crate::neighbours::Neighbours;
 use crate::options::{Copy, Shelf};
 use crate::pass::Next;
+use crate::rest::Rest;
 
 /// How long a pass may take before it is given up; each request in it has a deadline of its own.
 const PASS_DEADLINE: Duration = Duration::from_secs(30);
@@ -121,6 +122,8 @@ pub(crate) struct Actor<K: Kind, M> {
     pub(crate) news_told: K::Told,
     /// Since when another release was seen to hold the cluster.
     pub(crate) foreign_since: Option<tokio::time::Instant>,
+    /// What the objects were found as they should be with.
+    pub(crate) rest: Option<Arc<Rest<K>>>,
     /// The user's ConfigMap, as it was read last.
     pub(crate) copy: Option<Copy>,
     /// The copy of labels that was refused last.
@@ -138,6 +141,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             key,
             shared,
             last_seen: None,
+            rest: None,
             copy: None,
             facts: K::Facts::default(),
             answered: BTreeMap::new(),

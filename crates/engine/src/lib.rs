@@ -20,6 +20,7 @@ mod options;
 mod own_metrics;
 mod ownership;
 mod pass;
+mod rest;
 mod secrets;
 mod server;
 mod status;

@@ -16,12 +16,14 @@ use windlass_core::memory::{Found, Memory, reprove, take_overrides};
 use windlass_core::outcome::{Outcome, next_pass};
 use windlass_core::plan::{Plan, Waiting};
 use windlass_core::step::{Act, Action as _, Step};
+use windlass_core::views::Children;
 use windlass_core::{reason, sync};
 
 use crate::actor::Actor;
 use crate::caches;
 use crate::finalizer;
 use crate::logbook;
+use crate::rest::Rest;
 use crate::status;
 use crate::tell::Told;
 
@@ -77,17 +79,15 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         let stored = self.shared.caches.logbook(&self.key);
         let uid = resource.meta().uid.clone().unwrap_or_default();
         let memory = Memory::judge(stored.as_deref().map(found), &uid, &children);
-        if stored.is_none() && memory.lost().is_some() {
-            // The logbook goes with its cluster: what looks like a loss may be the end.
-            match status::is_there::<K>(&self.shared.calls, &resource).await {
-                Ok(true) => {}
-                Ok(false) => return Next::new("Gone", LATER),
-                Err(_) => return Next::new("Retry", SOON),
-            }
+        if stored.is_none()
+            && memory.lost().is_some()
+            && let Some(next) = self.may_be_the_end(&resource).await
+        {
+            return next;
         }
         self.doubt(memory.lost());
         let shared = Arc::clone(&self.shared);
-        let options = self.read_options(&resource).await;
+        let sight = self.sight(&resource, &children, stored.as_ref()).await;
         let facts = self.facts.clone();
         let answered = self.answered.clone();
         let running = self.running.clone();
@@ -96,15 +96,19 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             children: &children,
             facts: &facts,
             settings: &shared.settings,
-            options: &options,
+            options: &sight.options,
             memory: &memory,
             answered: &answered,
             running: &running,
-            now: self.shared.clock.now(),
+            settled: self.rest.as_ref().is_some_and(|rest| rest.holds(&sight)),
+            now: sight.since,
         };
         let mut entries = self.remember(&observed, uid);
         let frozen = unknown_intent::<K>(&entries).map(freeze);
         let plan = frozen.clone().unwrap_or_else(|| K::plan(&observed));
+        if !observed.settled {
+            self.rest = plan.settled.then(|| Arc::clone(&sight));
+        }
         let gate = bookkeeping::gate::<K>(&resource, &self.running, &entries);
         let parted = gate.part(&plan);
         if let Some(next) = self.look_first(&parted, &entries).await {
@@ -112,13 +116,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         }
         note_pass(&observed, &self.shared.identity, &plan, &gate, &parted, &mut entries);
         let spec = stored.as_deref().map(|stored| &stored.spec);
-        let copies = if frozen.is_none() {
-            let mut copies = sync::steps(resource.meta().labels.as_ref(), spec, &children);
-            copies.extend(bookkeeping::spare(&observed, &plan, &entries));
-            copies
-        } else {
-            Vec::new()
-        };
+        let copies = if frozen.is_none() { copies(&observed, spec, &plan, &entries) } else { Vec::new() };
         let acts = !parted.go.is_empty() || !copies.is_empty() || finalizer::is_missing::<K>(resource.meta());
         self.claim(&mut entries, acts);
         count_edition(spec, &children, &mut entries);
@@ -163,6 +161,31 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             return Next::new("Resumed", Duration::ZERO);
         }
         self.next(&observed, &taken, kept, if is_marked { told } else { Err(()) })
+    }
+
+    /// The logbook goes with its cluster: what looks like a loss may be the end.
+    async fn may_be_the_end(&self, resource: &K::Resource) -> Option<Next> {
+        match status::is_there::<K>(&self.shared.calls, resource).await {
+            Ok(true) => None,
+            Ok(false) => Some(Next::new("Gone", LATER)),
+            Err(_) => Some(Next::new("Retry", SOON)),
+        }
+    }
+
+    /// What decides about the objects in this pass.
+    async fn sight(
+        &mut self,
+        resource: &Arc<K::Resource>,
+        children: &Arc<Children>,
+        logbook: Option<&Arc<Logbook>>,
+    ) -> Arc<Rest<K>> {
+        Arc::new(Rest {
+            resource: Arc::clone(resource),
+            children: Arc::clone(children),
+            logbook: logbook.cloned(),
+            options: self.read_options(resource).await,
+            since: self.shared.clock.now(),
+        })
     }
 
     fn next(
@@ -297,6 +320,18 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
 
 fn found(logbook: &Logbook) -> Found<'_> {
     Found { logbook: &logbook.spec, uid: logbook.metadata.uid.as_deref().unwrap_or_default() }
+}
+
+/// The labels that are copied to objects, and what else is noted on them beside the plan.
+fn copies<K: Kind>(
+    observed: &Observed<'_, K>,
+    stored: Option<&LogbookSpec>,
+    plan: &Plan<K::Action>,
+    entries: &LogbookSpec,
+) -> Vec<Step<K::Action>> {
+    let mut copies = sync::steps(observed.resource.meta().labels.as_ref(), stored, observed.children);
+    copies.extend(bookkeeping::spare(observed, plan, entries));
+    copies
 }
 
 /// The plan for a cluster in which a newer release announced something that this one does not know: nothing.

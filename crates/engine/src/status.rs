@@ -37,7 +37,11 @@ pub(crate) enum Urgency {
 
 /// How soon this status has to be told.
 pub(crate) fn urgency<K: Kind>(resource: &K::Resource, status: &K::Status) -> Urgency {
-    let (stored, computed) = (K::stored_status(resource).map(value_of).unwrap_or_default(), value_of(status));
+    let stored = K::stored_status(resource);
+    if stored == Some(status) {
+        return Urgency::None;
+    }
+    let (stored, computed) = (stored.map(value_of).unwrap_or_default(), value_of(status));
     if same_but_for_times(&stored, &computed) {
         Urgency::None
     } else if essence(&stored) == essence(&computed) {

@@ -43,8 +43,8 @@ static PROCESSES: AtomicUsize = AtomicUsize::new(0);
 enum Moored {}
 
 fn plain<'a>(observed: &Observed<'a, Moored>) -> Observed<'a, Replicated> {
-    let Observed { resource, children, facts, settings, options, memory, answered, running, now } = *observed;
-    Observed { resource, children, facts, settings, options, memory, answered, running, now }
+    let Observed { resource, children, facts, settings, options, memory, answered, running, settled, now } = *observed;
+    Observed { resource, children, facts, settings, options, memory, answered, running, settled, now }
 }
 
 impl Kind for Moored {

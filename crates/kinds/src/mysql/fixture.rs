@@ -218,12 +218,20 @@ impl Fixture {
             memory: &memory,
             answered: &BTreeMap::new(),
             running: &self.running,
+            settled: false,
             now: Timestamp::from_second(NOW).unwrap(),
         })
     }
 
     pub(super) fn plan(&self) -> Plan<Deed> {
-        self.watched(MySql::plan)
+        self.watched(|observed| {
+            let plan = MySql::plan(observed);
+            // Objects that are not looked at again change nothing about the rest.
+            if plan.settled {
+                assert_eq!(MySql::plan(&Observed { settled: true, ..*observed }), plan);
+            }
+            plan
+        })
     }
 
     /// Whether the lane of objects is paused for good, and the logbook after a pass.
@@ -318,5 +326,6 @@ fn a_healthy_cluster_has_nothing_to_do() {
     for size in [1, 3, 5] {
         let fixture = Fixture::healthy(size);
         assert_eq!((fixture.steps(), fixture.waits()), (Vec::new(), Vec::new()), "{size}");
+        assert!(fixture.plan().settled);
     }
 }

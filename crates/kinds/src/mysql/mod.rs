@@ -130,7 +130,7 @@ impl Kind for MySql {
     }
 
     fn is_invalid(observed: &Observed<'_, Self>) -> bool {
-        validate(observed.resource).is_err()
+        !observed.settled && validate(observed.resource).is_err()
     }
 
     fn is_blind(observed: &Observed<'_, Self>) -> bool {

@@ -29,15 +29,7 @@ pub(super) fn plan(observed: &Observed<'_, MySql>) -> Plan<Deed> {
     let scene = Scene::of(observed, entries(&remembered));
     let mut planner = Planner { scene, plan: Plan::default() };
     let trusted = planner.memory();
-    match validate(observed.resource) {
-        Ok(cluster) => {
-            planner.take_over(&cluster);
-            planner.grow(&cluster);
-            planner.objects(&cluster);
-            planner.size(&cluster);
-        }
-        Err(invalid) => planner.wait(reason!("InvalidSpec"), invalid.to_string(), true),
-    }
+    planner.plan.settled = observed.settled || planner.settle();
     planner.servers(trusted);
     planner.protect();
     planner.roll();
@@ -62,6 +54,22 @@ impl Planner<'_> {
         );
         self.wait(reason!("LogbookLost"), message, true);
         false
+    }
+
+    /// Plans what the objects are to be, and how many instances. Returns whether all of that is so.
+    fn settle(&mut self) -> bool {
+        let before = self.plan.len();
+        match validate(self.scene.observed.resource) {
+            Ok(cluster) => {
+                self.take_over(&cluster);
+                self.grow(&cluster);
+                self.objects(&cluster);
+                self.size(&cluster);
+            }
+            Err(invalid) => self.wait(reason!("InvalidSpec"), invalid.to_string(), true),
+        }
+        // The certificate of one that follows a server elsewhere depends on what is heard of that.
+        self.plan.len() == before && self.scene.observed.facts.outside.source.is_none()
     }
 
     fn objects(&mut self, cluster: &Validated) {

@@ -115,13 +115,19 @@ impl Planner<'_, '_> {
     }
 
     fn objects(&mut self, build: impl FnOnce(&Validated, u16, &Children) -> Objects) {
+        if self.observed.settled {
+            self.plan.settled = true;
+            return;
+        }
         let restore = self.observed.memory.entries().counts.restore;
         // A set that somebody deleted comes back with every member that may hold data.
         let size = self.members.set.map_or(self.cluster.replicas.max(restore), |set| set.replicas);
         let size = if self.members.set.is_none() && self.cluster.replicas == 0 { 0 } else { size };
         let Objects { applied, removals } = build(self.cluster, size, self.observed.children);
+        let before = self.plan.len();
         self.plan.steps.extend(removals);
         self.plan.apply(applied, self.observed.children, self.observed.answered);
+        self.plan.settled = self.plan.len() == before;
     }
 
     fn size(&mut self, proven: bool) -> Scale {

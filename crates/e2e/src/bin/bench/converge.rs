@@ -20,6 +20,9 @@ use windlass_core::labels;
 use crate::kind::{Child, Kind};
 use crate::stage::Stage;
 
+/// `410 Gone`
+const GONE: u16 = 410;
+
 /// What a watch shows.
 enum Seen {
     /// Its first list is complete.
@@ -158,9 +161,17 @@ where
         Ok(Event::Delete(object)) => Ok(Seen::ChildGone(child, name(object))),
         Ok(Event::InitDone) => Ok(Seen::Listed),
         Ok(Event::Init) => Ok(Seen::Nothing),
-        Err(error) => Err(error).context("a watch of the bench failed"),
+        Err(error) => heals(error),
     });
     stream.boxed()
+}
+
+/// A watch that was too slow for the API server's memory begins anew by itself.
+fn heals(error: watcher::Error) -> Result<Seen> {
+    match error {
+        watcher::Error::WatchError(status) if status.code == GONE => Ok(Seen::Nothing),
+        error => Err(error).context("a watch of the bench failed"),
+    }
 }
 
 /// The selector of what the operator made.
@@ -178,7 +189,7 @@ fn resources(stage: &Stage, kind: Kind, namespace: &str) -> BoxStream<'static, R
         Ok(Event::Delete(resource)) => Ok(Seen::Told(resource.metadata.name.unwrap_or_default(), false)),
         Ok(Event::InitDone) => Ok(Seen::Listed),
         Ok(Event::Init) => Ok(Seen::Nothing),
-        Err(error) => Err(error).context("a watch of the bench failed"),
+        Err(error) => heals(error),
     });
     stream.boxed()
 }

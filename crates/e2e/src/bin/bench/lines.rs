@@ -98,7 +98,9 @@ fn quiet(lines: &mut Lines<'_>) {
     }
     lines.add("quiet: watches started, all clusters", "<= 20 a minute", "", &|row| row.quiet.requests.watches.to_string());
     if kind == Kind::Mysql {
-        lines.add("quiet: Lease renewed, all clusters", "<= 20 a minute", "", &|row| row.quiet.requests.renewals.to_string());
+        lines.add("quiet: Lease renewed, all clusters", "30 a minute: every 2 s", "", &|row| {
+            row.quiet.requests.renewals.to_string()
+        });
         lines.add("quiet: log-ins, all clusters", "0", "moco 3 per cluster and minute (read)", &|row| {
             row.quiet.sql.as_ref().map_or_else(dash, |sql| sql.traffic.log_ins.to_string())
         });

@@ -114,6 +114,8 @@ impl Operator {
                 command.env_remove(name);
             }
         }
+        // As the chart has it.
+        command.env("MALLOC_ARENA_MAX", "1");
         command.env("KUBECONFIG", &stage.operator).stdin(Stdio::null()).stdout(Stdio::null()).stderr(output).kill_on_drop(true);
         let started = Instant::now();
         let child = command.spawn().with_context(|| format!("cannot start {}", program.path.display()))?;

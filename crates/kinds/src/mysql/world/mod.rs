@@ -154,6 +154,7 @@ impl World {
             memory,
             answered,
             running: &[],
+            settled: false,
             now: self.now,
         }
     }

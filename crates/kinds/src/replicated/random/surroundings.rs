@@ -197,6 +197,7 @@ impl Surroundings {
             memory,
             answered: &NOTHING_ANSWERED,
             running: &self.running,
+            settled: false,
             now: self.now,
         }
     }

@@ -14,7 +14,6 @@ use windlass_core::plan::Plan;
 use windlass_core::step::{Act, Action as _, ObjectKind, Step};
 
 use super::super::Replicated;
-use super::super::build::Objects;
 use super::super::facts::{Answer, Role};
 use super::super::fixtures::CLUSTER_UID;
 use super::super::hooks::{Deed, HookRun};
@@ -39,6 +38,7 @@ impl World {
         Replicated::forget(&mut self.facts, &self.children);
         let found = self.logbook.as_ref().map(|logbook| Found { logbook, uid: "logbook" });
         let memory = Memory::judge(found, CLUSTER_UID, &self.children);
+        let full = self.objects_changed || self.set().is_none();
         let observed = Observed {
             resource: &self.resource,
             children: &self.children,
@@ -48,15 +48,11 @@ impl World {
             memory: &memory,
             answered: &BTreeMap::new(),
             running: &self.running,
+            // All objects were found to be so, and nobody touched them since.
+            settled: !full && !self.thorough,
             now: self.now,
         };
-        let full = self.objects_changed || self.set().is_none();
-        let plan = match (full, self.thorough) {
-            (_, true) => plan(&observed),
-            (true, false) => plan_with(&observed, sketches),
-            // All objects were found to be so, and nobody touched them since.
-            (false, false) => plan_with(&observed, |_, _, _| Objects { applied: Vec::new(), removals: Vec::new() }),
-        };
+        let plan = if self.thorough { plan(&observed) } else { plan_with(&observed, sketches) };
         let mut entries = memory.entries();
         entries.cluster_uid = CLUSTER_UID.into();
         Replicated::remember(&observed, &mut entries);

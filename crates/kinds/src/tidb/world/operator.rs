@@ -51,6 +51,7 @@ impl World {
             memory: &memory,
             answered: &BTreeMap::new(),
             running: &self.running,
+            settled: false,
             now: self.now,
         };
         let plan = plan_with(&observed, &sketch, &|_, _, _| Objects {
