@@ -27,17 +27,10 @@ pub(crate) struct Rest<K: Kind> {
 impl<K: Kind> Rest<K> {
     /// Whether nothing has changed until now.
     pub(crate) fn holds(&self, now: &Self) -> bool {
-        let same_logbook = match (&self.logbook, &now.logbook) {
-            (Some(then), Some(now)) => Arc::ptr_eq(then, now),
-            (None, None) => true,
-            _ => false,
-        };
-        let age = now.since.duration_since(self.since);
         Arc::ptr_eq(&self.resource, &now.resource)
             && Arc::ptr_eq(&self.children, &now.children)
-            && same_logbook
+            && self.logbook.as_ref().map(Arc::as_ptr) == now.logbook.as_ref().map(Arc::as_ptr)
             && self.options == now.options
-            && !age.is_negative()
-            && age < AGAIN
+            && (SignedDuration::ZERO..AGAIN).contains(&now.since.duration_since(self.since))
     }
 }

@@ -72,7 +72,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     without_processes: bool,
 
-    /// The operator that is measured; the static release build, or else a release build, when absent.
+    /// The operator that is measured; the static release build when absent.
     #[arg(long, value_name = "PROGRAM")]
     operator: Option<std::path::PathBuf>,
 
@@ -131,7 +131,7 @@ async fn run(arguments: &Arguments) -> Result<()> {
     }
     let lab = Lab::named(&arguments.lab)?;
     ensure!(lab.status().await.healthy, "the lab {} is not up: run `cargo xtask lab up`", lab.name());
-    let program = operator::program(arguments.operator.as_deref()).await?;
+    let program = operator::program(arguments.operator.as_deref())?;
 
     let mut report = Report::new(arguments, &program, Machine::now());
     report.warnings.extend(others::operators_on(&lab));

@@ -45,37 +45,22 @@ pub(crate) struct Usage {
     pub(crate) processor_seconds: f64,
 }
 
-/// The static program of the image where it was built; else a release build.
-pub(crate) async fn program(given: Option<&Path>) -> Result<Program> {
+/// The one that was given; else the static program of the image.
+pub(crate) fn program(given: Option<&Path>) -> Result<Program> {
     let root = root();
     if let Some(path) = given {
         ensure!(path.is_file(), "{} is no program", path.display());
         return Ok(Program { path: path.canonicalize()?, build: "given program", outdated: false });
     }
     let target = format!("target/static/{}-unknown-linux-gnu/release/windlass", std::env::consts::ARCH);
-    let linked_statically = root.join(&target).is_file();
-    let path = if linked_statically { PathBuf::from(target) } else { PathBuf::from("target/release/windlass") };
-    if !linked_statically {
-        crate::say("building the operator");
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let build = ["build", "--release", "--locked", "--package", "windlass-operator", "--bin", "windlass"];
-        let status = Command::new(cargo)
-            .args(build)
-            .current_dir(&root)
-            .stdin(Stdio::null())
-            .status()
-            .await
-            .context("cannot run cargo")?;
-        ensure!(status.success(), "the operator cannot be built ({status})");
-    }
+    let path = PathBuf::from(target);
     let finished = std::fs::metadata(root.join(&path))
         .and_then(|it| it.modified())
-        .with_context(|| format!("{} is not there", path.display()))?;
+        .with_context(|| format!("{} is not there: `cargo xtask bench` builds it", path.display()))?;
     let outdated = ["api", "core", "kinds", "clients", "engine", "operator"]
         .iter()
         .any(|name| changed_since(&root.join("crates").join(name).join("src"), finished));
-    let build = if linked_statically { "static release build" } else { "release build" };
-    Ok(Program { path, build, outdated })
+    Ok(Program { path, build: "static release build", outdated })
 }
 
 fn root() -> PathBuf {
