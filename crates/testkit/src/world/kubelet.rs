@@ -56,8 +56,14 @@ impl StatefulSetController {
             .clone();
         let ready = !self.unready.contains(&key);
         let restarts = self.restarts.get(meta(pod, "uid")).copied().unwrap_or(0);
+        let crashed = self.crashed.get(meta(pod, "uid")).map(String::as_str);
         let now = state.now();
-        state.world_edit("pods", pod, "status", |pod| report(pod, &address, ready, restarts, &now));
+        state.world_edit("pods", pod, "status", |pod| {
+            report(pod, &address, ready, restarts, &now);
+            if let Some(since) = crashed {
+                report_crashes(pod, since);
+            }
+        });
     }
 }
 
@@ -104,6 +110,15 @@ fn report(pod: &mut Value, address: &str, ready: bool, restarts: u32, now: &str)
     status["startTime"] = started;
     status["conditions"] = Value::Array(conditions);
     status["containerStatuses"] = Value::Array(containers);
+}
+
+/// The status of the containers of a pod that end as soon as they are started.
+fn report_crashes(pod: &mut Value, since: &str) {
+    for container in pod["status"]["containerStatuses"].as_array_mut().into_iter().flatten() {
+        container["started"] = json!(false);
+        container["state"] = json!({ "waiting": { "reason": "CrashLoopBackOff" } });
+        container["lastState"] = json!({ "terminated": { "exitCode": 1, "reason": "Error", "finishedAt": since } });
+    }
 }
 
 fn claims_of(pod: &Value) -> Vec<&str> {

@@ -30,6 +30,17 @@ struct Running {
     waiting: Option<oneshot::Sender<End>>,
 }
 
+/// What the kubelet is told of a pod.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(super) struct Reported {
+    pub(super) uid: String,
+    pub(super) ready: bool,
+    pub(super) restarts: u32,
+    /// Whether it takes its time to end.
+    pub(super) holds: bool,
+    pub(super) crashed: Option<Duration>,
+}
+
 /// A server's stay in a pod.
 #[derive(Clone)]
 pub(super) struct Berth {
@@ -40,6 +51,8 @@ pub(super) struct Berth {
     starts: Duration,
     /// Whether it was started in vain.
     in_vain: bool,
+    /// Since when it ends as soon as it is started: PD does not take what is on its volume.
+    pub(super) crashed: Option<Duration>,
     /// When it ends, once the pod was deleted.
     pub(super) ends: Option<Duration>,
     /// How often it was started again.
@@ -64,7 +77,7 @@ pub(super) struct Inner {
     /// How many regions stores give away in a second, where that is not the usual number.
     pub(super) speeds: BTreeMap<String, u64>,
     /// What the kubelet was told last, by pod.
-    pub(super) reported: BTreeMap<String, (String, bool, u32, bool)>,
+    pub(super) reported: BTreeMap<String, Reported>,
     pub(super) wrongs: BTreeSet<String>,
     /// Stores that are on their way out are told as if there were none: as if somebody took the unknown for gone.
     pub(super) gullible: bool,
@@ -163,6 +176,7 @@ impl Inner {
                 runs: false,
                 starts: self.now + START,
                 in_vain: false,
+                crashed: None,
                 ends: None,
                 restarts: 0,
             };
@@ -198,9 +212,10 @@ impl Inner {
                 id.is_some()
             }
         };
-        let again = self.now + START;
+        let (now, refused) = (self.now, !works && matches!(place.component, Component::Tikv | Component::Tiflash) && self.pd.serves());
         if let Some(berth) = self.berths.get_mut(&name) {
-            (berth.runs, berth.starts, berth.in_vain) = (works, again, !works);
+            (berth.runs, berth.starts, berth.in_vain) = (works, now + START, !works);
+            berth.crashed = if refused { berth.crashed.or(Some(now)) } else { None };
         }
         works
     }

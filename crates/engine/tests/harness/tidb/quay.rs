@@ -18,7 +18,8 @@ use windlass_testkit::world::StatefulSetController;
 use windlass_testkit::{Call, FakeApiServer, Store};
 
 use super::super::kit::{NAMESPACE, Scenario, World, logbook_name};
-use super::inner::Inner;
+use super::super::play::moment;
+use super::inner::{Inner, Reported};
 use super::places::{self, NAMES, places};
 use super::scenarios;
 
@@ -94,26 +95,29 @@ impl World for Quay {
             let name = place.pod();
             let report = match inner.berths.get(&name) {
                 // Until its server was seen to work.
-                None => (String::new(), false, 0, false),
-                Some(berth) => {
-                    let ended = berth.ends.is_some_and(|ends| ends <= inner.now);
-                    (berth.uid.clone(), inner.serves(place), berth.restarts, !ended)
-                }
+                None => Reported::default(),
+                Some(berth) => Reported {
+                    uid: berth.uid.clone(),
+                    ready: inner.serves(place),
+                    restarts: berth.restarts,
+                    holds: berth.ends.is_none_or(|ends| ends > inner.now),
+                    crashed: berth.crashed,
+                },
             };
             if inner.reported.get(&name) == Some(&report) {
                 continue;
             }
-            let (uid, ready, restarts, holds) = report.clone();
-            inner.reported.insert(name.clone(), report);
-            if ready {
+            if report.ready {
                 kubelet.let_run(NAMESPACE, &name)
             } else {
                 kubelet.keep_unready(NAMESPACE, &name)
             };
-            kubelet.hold(NAMESPACE, &name, holds);
-            if !uid.is_empty() {
-                kubelet.restarted(&uid, restarts);
+            kubelet.hold(NAMESPACE, &name, report.holds);
+            if !report.uid.is_empty() {
+                kubelet.restarted(&report.uid, report.restarts);
+                kubelet.crashed(&report.uid, report.crashed.map(|since| moment(since).to_string()).as_deref());
             }
+            inner.reported.insert(name, report);
             news = true;
         }
         news
