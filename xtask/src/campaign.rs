@@ -50,6 +50,8 @@ enum Campaign {
     MysqlNetwork,
     /// Random histories of a `MySQLCluster` in a simulated world.
     MysqlHistories,
+    /// Random histories of a `TidbCluster` in a simulated world.
+    TidbHistories,
     /// Rounds in which the leader is stopped past its Lease while another one acts, on a lab.
     Leader,
     /// Seconds without an API server, on a lab, with a hundred clusters.
@@ -174,6 +176,14 @@ impl Campaign {
                     1_000_000,
                     "WINDLASS_HISTORIES",
                     " histories of MySQL from seed ",
+                )
+            }
+            Self::TidbHistories => {
+                let test = "no_store_is_lost_and_every_history_ends_at_rest";
+                Plan::off_lab("windlass-kinds", &["--lib"], test).times(
+                    100_000,
+                    "WINDLASS_HISTORIES",
+                    " histories of TiDB from seed ",
                 )
             }
             Self::Leader => Plan::on_lab(&["--features", "lab", "--test", "leader"], "a_stopped_leader_changes_nothing").times(

@@ -5,10 +5,11 @@ use std::process::Command;
 use serde_json::Value;
 
 /// From what everybody may use to what nobody may use.
-const ORDER: [&str; 13] = [
+const ORDER: [&str; 14] = [
     "windlass-api",
     "windlass-core",
     "windlass-kinds",
+    "windlass-serve",
     "windlass-clients",
     "windlass-agent",
     "windlass-engine",

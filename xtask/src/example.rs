@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 use serde_json::{Value, json};
-use windlass_lab::{Lab, Progress, image};
+use windlass_lab::{Lab, Progress, image, tidb};
 
 use crate::cargo;
 use crate::cluster::Cluster;
@@ -23,6 +23,8 @@ pub(crate) enum Example {
     Galera,
     /// A MySQL primary with two replicas, as a `MySQLCluster`.
     Mysql,
+    /// PD, TiKV and TiDB, as a `TidbCluster`: the real PD, and stand-ins for the others.
+    Tidb,
 }
 
 impl Example {
@@ -31,6 +33,7 @@ impl Example {
         match self {
             Self::Galera => "galera",
             Self::Mysql => "mysql",
+            Self::Tidb => "tidb",
         }
     }
 
@@ -39,13 +42,14 @@ impl Example {
         match self {
             Self::Galera => "replicatedstatefulsets.clusterlabs.org",
             Self::Mysql => "mysqlclusters.moco.cybozu.com",
+            Self::Tidb => "tidbclusters.pingcap.com",
         }
     }
 
     /// The condition that is True when nothing is left to be done.
     fn goal(self) -> &'static str {
         match self {
-            Self::Galera => "Ready",
+            Self::Galera | Self::Tidb => "Ready",
             Self::Mysql => "Healthy",
         }
     }
@@ -59,8 +63,11 @@ impl Example {
         std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
     }
 
-    /// The name of its image.
+    /// The name of its image; those of TiDB are many, and their names begin so.
     pub(crate) fn image_name(self) -> Result<String> {
+        if self == Self::Tidb {
+            return Ok(format!("{}/", tidb::REGISTRY));
+        }
         let path = self.folder().join("image/image.yaml");
         let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let recipe: Value = serde_saphyr::from_str(&text).with_context(|| format!("{} cannot be read", path.display()))?;
@@ -68,11 +75,23 @@ impl Example {
         Ok(name.to_owned())
     }
 
-    /// Makes its image, or finds it in the cache.
+    /// What somebody has to know who brings its image to a cluster that is not the lab.
+    pub(crate) fn where_its_image_comes_from(self) -> Result<String> {
+        let name = self.image_name()?;
+        Ok(match self {
+            Self::Tidb => format!("{name}*  (stand-ins that the lab builds; or write the images of TiDB into cluster.yaml)"),
+            Self::Galera | Self::Mysql => format!("{name}  (its recipe is in examples/{}/image)", self.name()),
+        })
+    }
+
+    /// Makes its image, or finds it in the cache. The lab itself has the recipe of TiDB's: it builds the programs.
     pub(crate) async fn build_image(self, progress: &Progress) -> Result<PathBuf> {
-        image::from_recipe_with(&self.folder().join("image"), progress)
-            .await
-            .with_context(|| format!("cannot make the image of the example {}", self.name()))
+        let folder = self.folder().join("image");
+        let built = match self {
+            Self::Tidb => tidb::images(progress).await,
+            Self::Galera | Self::Mysql => image::from_recipe_with(&folder, progress).await,
+        };
+        built.with_context(|| format!("cannot make the image of the example {}", self.name()))
     }
 
     /// Makes its image and loads it.
@@ -143,6 +162,16 @@ impl Example {
   {kubectl} moco start clustering -n mysql mysql{options}
   {kubectl} get mysqlclusters,pods,services -n mysql{options}"
             ),
+            Self::Tidb => format!(
+                "  {kubectl} windlass status tc/tidb -n tidb{options}
+  {kubectl} windlass scale tc/tidb -n tidb --replicas=5{options}    # stores of TiKV
+  {kubectl} windlass scale tc/tidb -n tidb --replicas=3{options}    # each gives its regions away before its pod goes
+  {kubectl} windlass pause tc/tidb -n tidb --reason='a look inside'{options}
+  {kubectl} windlass plan tc/tidb -n tidb{options}                  # while paused: what will happen on resume
+  {kubectl} windlass resume tc/tidb -n tidb{options}
+  {kubectl} exec -n tidb tidb-pd-0{options} -- wget -qO- http://127.0.0.1:2379/pd/api/v1/stores
+  {kubectl} get tc,pods,services -n tidb{options}"
+            ),
         };
         format!(
             "\
@@ -180,6 +209,7 @@ fn describe(object: &Value, goal: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use windlass_api::TidbCluster;
     use windlass_api::mysql::MySQLCluster;
 
     #[test]
@@ -217,7 +247,7 @@ mod tests {
 
     #[test]
     fn every_example_has_its_image_recipe() {
-        for example in Example::value_variants() {
+        for example in Example::value_variants().iter().filter(|example| **example != Example::Tidb) {
             assert!(example.image_name().unwrap().starts_with("localhost/"), "{example:?}");
         }
     }
@@ -235,7 +265,10 @@ mod tests {
                     && object["metadata"]["name"] == example.name()
             };
             assert!(objects(*example).iter().any(is_waited_for), "{example:?}");
-            let image = format!("image: {}\n", example.image_name().unwrap());
+            let image = match example {
+                Example::Tidb => format!("baseImage: {}tikv\n", example.image_name().unwrap()),
+                Example::Galera | Example::Mysql => format!("image: {}\n", example.image_name().unwrap()),
+            };
             assert!(example.manifest().unwrap().contains(&image), "{example:?}");
         }
     }
@@ -246,5 +279,14 @@ mod tests {
         let written = manifests.iter().find(|object| object["kind"] == "MySQLCluster").unwrap();
         let read: MySQLCluster = serde_json::from_value(written.clone()).unwrap();
         assert_eq!(&serde_json::to_value(read).unwrap(), written);
+    }
+
+    #[test]
+    fn the_cluster_of_tidb_runs_images_that_the_lab_has_and_has_no_field_that_the_api_does_not_know() {
+        let [written] = <[Value; 1]>::try_from(objects(Example::Tidb)).unwrap();
+        let version = written["spec"]["version"].as_str().unwrap();
+        assert!(tidb::VERSIONS.contains(&version), "{version}");
+        let read: TidbCluster = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!(serde_json::to_value(read).unwrap(), written);
     }
 }

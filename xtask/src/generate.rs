@@ -81,6 +81,7 @@ async fn files() -> Result<Vec<Generated>> {
     files.extend([
         Generated::new("docs/reference/replicatedstatefulset.md", reference::replicated_stateful_set()?),
         Generated::new("docs/reference/mysqlcluster.md", reference::mysql_cluster()?),
+        Generated::new("docs/reference/tidbcluster.md", reference::tidb_cluster()?),
         Generated::new("docs/reference/logbook.md", reference::logbook()?),
         Generated::new("docs/reference/permissions.md", permissions::page()),
         Generated::new("docs/reference/metrics.md", metrics::page()),

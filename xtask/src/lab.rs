@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use windlass_lab::{DEFAULT_NAME, Lab, LabStatus, Progress};
+use windlass_lab::{DEFAULT_NAME, Lab, LabStatus, Progress, tidb};
 
 use crate::example::Example;
 
@@ -42,6 +42,8 @@ enum Action {
         /// The archive, as `docker save` or this lab makes it.
         archive: PathBuf,
     },
+    /// Makes the images of the real PD and of the stand-ins for the rest of TiDB, and imports them.
+    LoadTidb,
     /// Prints the path of the administrator's kubeconfig.
     Kubeconfig,
     /// Runs a command with KUBECONFIG set, and with the lab's kubectl and helm and our plugins on PATH.
@@ -72,6 +74,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
         Action::LoadImage { archive } => {
             Progress::new().step(format!("loading {}", archive.display()), lab.load_image(&archive)).await
         }
+        Action::LoadTidb => tidb::load(&lab, &Progress::new()).await,
         Action::Kubeconfig => {
             println!("{}", lab.kubeconfig().display());
             Ok(())

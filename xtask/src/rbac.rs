@@ -46,6 +46,20 @@ pub(crate) const CLUSTERS: &[Rule] = &[
         why: "the status commit, a compare-and-swap; beside it, only the finalizer of the custom resource is ever written",
     },
     Rule {
+        groups: &["pingcap.com"],
+        resources: &["tidbclusters"],
+        verbs: &["get", "list", "watch"],
+        names: &[],
+        why: "the clusters of TiDB that are asked for; get: the fresh object after a status write met a conflict, and what discovery may do",
+    },
+    Rule {
+        groups: &["pingcap.com"],
+        resources: &["tidbclusters/status"],
+        verbs: &["update"],
+        names: &[],
+        why: "the status commit, a compare-and-swap; nothing else of the custom resource is ever written",
+    },
+    Rule {
         groups: &["windlass.dev"],
         resources: &["logbooks"],
         verbs: &["create", "get", "list", "update", "watch"],
@@ -59,7 +73,8 @@ pub(crate) const CLUSTERS: &[Rule] = &[
         verbs: &["create", "delete", "get", "list", "patch", "watch"],
         names: &[],
         why: "the members; patch: server-side apply and replicas; create: an apply that makes the object is judged as both; get: who \
-              made an object that is there already; delete: without its pods, to make it again for larger volumes",
+              made an object that is there already; delete: without its pods, to make it again for larger volumes; with them, to stop a \
+              component of TiDB",
     },
     Rule {
         groups: &["apps"],
@@ -103,10 +118,10 @@ pub(crate) const CLUSTERS: &[Rule] = &[
     Rule {
         groups: &[""],
         resources: &["persistentvolumeclaims"],
-        verbs: &["get", "list", "patch", "watch"],
+        verbs: &["delete", "get", "list", "patch", "watch"],
         names: &[],
-        why: "whether a cluster is new or has data; patch: a larger request of storage, and labels on those of a cluster that is taken over; \
-              get: whether such a claim is there; claims are never deleted",
+        why: "whether a cluster is new or has data; patch: a larger request of storage, labels, and the mark on those of a store that has left \
+              TiDB; get: whether such a claim is there, and what discovery may do; delete: marked ones, with their UID as precondition",
     },
     Rule {
         groups: &[""],
@@ -129,7 +144,23 @@ pub(crate) const CLUSTERS: &[Rule] = &[
         resources: &["serviceaccounts"],
         verbs: &["create", "get", "list", "patch", "watch"],
         names: &[],
-        why: "the account of the pods of MySQL; patch and create: server-side apply; get: who made one that is there already",
+        why: "the account of the pods of MySQL, and of TiDB's discovery; patch and create: server-side apply; get: who made one that is there \
+              already",
+    },
+    Rule {
+        groups: &["apps"],
+        resources: &["deployments"],
+        verbs: &["create", "get", "list", "patch", "watch"],
+        names: &[],
+        why: "TiDB's discovery; patch and create: server-side apply; get: who made one that is there already",
+    },
+    Rule {
+        groups: &["rbac.authorization.k8s.io"],
+        resources: &["rolebindings", "roles"],
+        verbs: &["create", "get", "list", "patch", "watch"],
+        names: &[],
+        why: "what TiDB's discovery may do, which is less than the operator itself may: the server refuses to let it grant more; patch and create: \
+              server-side apply; get: who made one that is there already",
     },
     Rule {
         groups: &["events.k8s.io"],
@@ -205,6 +236,7 @@ mod tests {
         };
         assert_eq!(written("replicatedstatefulsets"), [""; 0]);
         assert_eq!(written("mysqlclusters"), ["patch"]);
+        assert_eq!(written("tidbclusters"), [""; 0]);
     }
 
     #[test]

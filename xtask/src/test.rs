@@ -50,7 +50,7 @@ async fn stages(options: &Options, report: &mut Report) -> Result<()> {
     if let Some(background) = background {
         report.stage("parts of the lab", background.finish()).await?;
         let lab = Lab::named(LAB)?;
-        let result = with_lab(&lab, report).await;
+        let result = Box::pin(with_lab(&lab, report)).await;
         if result.is_err() {
             explain(&lab).await;
             if options.keep {
@@ -101,7 +101,7 @@ async fn with_lab(lab: &Lab, report: &mut Report) -> Result<()> {
     report.stage("build of the tests on the lab", lanes::build()).await?;
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths(std::iter::once(plugins).chain(std::env::split_paths(&path)))?;
-    lanes::run(lab, &path, report).await
+    Box::pin(lanes::run(lab, &path, report)).await
 }
 
 /// Ends the lab. It must leave nothing.

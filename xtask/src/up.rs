@@ -53,11 +53,10 @@ async fn on_context(context: &str, example: Example, progress: &Progress) -> Res
     progress.note(&format!(
         "This is not the lab, so images are not loaded. The nodes of {context} must have, or be able to pull:\n  \
          {}  (an archive to import is {})\n  \
-         {}  (its recipe is in examples/{}/image)",
+         {}",
         install::IMAGE,
         image.archive.display(),
-        example.image_name()?,
-        example.name(),
+        example.where_its_image_comes_from()?,
     ));
     install::install(&cluster, &image, progress).await?;
     start(&cluster, example, progress).await?;

@@ -1,7 +1,6 @@
 //! What the controller asks of the agent: HTTPS with a certificate on both sides, JSON in and out.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -9,19 +8,15 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
+use rustls::ServerConnection;
 use serde::Serialize;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio_rustls::TlsAcceptor;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use windlass_serve::{Manner, Porter};
 
 use crate::certificates::{Certificates, admit};
 use crate::clone::{Clones, Refused, Request};
 
-/// How long the other side may take to introduce itself, and to send a request.
-const INTRODUCTION: Duration = Duration::from_secs(10);
 /// More than one controller and its predecessor ever need.
 const CONNECTIONS: usize = 32;
 
@@ -71,56 +66,23 @@ async fn tell_clone(State(clones): State<Arc<Clones>>) -> Response {
     json(StatusCode::OK, &clones.report())
 }
 
-/// Serves until told to stop.
-pub(crate) async fn serve(listener: TcpListener, certificates: Certificates, router: Router, stop: CancellationToken) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
-    loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let accepted = tokio::select! {
-            () = stop.cancelled() => return,
-            accepted = listener.accept() => accepted,
-        };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                // Out of file descriptors, most likely: give others time to close theirs.
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        let configuration = match certificates.current() {
-            Ok(configuration) => configuration,
-            Err(why) => {
-                tracing::warn!(%why, "nobody can be let in without certificates");
-                continue;
-            }
-        };
-        let router = router.clone();
-        tokio::spawn(async move {
-            let _place = place;
-            if let Err(why) = talk(stream, TlsAcceptor::from(configuration), router).await {
-                tracing::info!(%why, "a connection to the agent ended early");
-            }
-        });
+/// Lets the controller in, and nobody else.
+struct Gate(Certificates);
+
+impl Porter for Gate {
+    async fn manner(&self) -> Result<Manner, String> {
+        self.0.current().map(Manner::Tls).map_err(|why| why.to_string())
+    }
+
+    fn admit(&self, stranger: &ServerConnection) -> Result<(), Router> {
+        admit(stranger).map_err(|why| {
+            tracing::warn!(%why, "a client is refused");
+            Router::new().fallback(async move || complain(StatusCode::FORBIDDEN, why))
+        })
     }
 }
 
-async fn talk(stream: TcpStream, acceptor: TlsAcceptor, router: Router) -> Result<(), String> {
-    let stream = tokio::time::timeout(INTRODUCTION, acceptor.accept(stream))
-        .await
-        .map_err(|_| format!("no introduction within {} s", INTRODUCTION.as_secs()))?
-        .map_err(|error| format!("the introduction failed: {error}"))?;
-    let router = match admit(stream.get_ref().1) {
-        Ok(()) => router,
-        Err(why) => {
-            tracing::warn!(%why, "a client is refused");
-            Router::new().fallback(async move || complain(StatusCode::FORBIDDEN, why))
-        }
-    };
-    let served = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(INTRODUCTION)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    served.await.map_err(|error| error.to_string())
+/// Serves until told to stop.
+pub(crate) async fn serve(listener: TcpListener, certificates: Certificates, router: Router, stop: CancellationToken) {
+    windlass_serve::serve(listener, CONNECTIONS, Gate(certificates), router, stop).await;
 }

@@ -6,6 +6,7 @@
 #![expect(clippy::duplicated_attributes, reason = "each printed column has a type")]
 
 pub mod mysql;
+pub mod tidb;
 
 use std::collections::BTreeMap;
 
@@ -74,6 +75,9 @@ pub struct LogbookSpec {
     /// What is remembered of a MySQLCluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mysql: Option<mysql::MySqlEntries>,
+    /// What is remembered of a TidbCluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tidb: Option<tidb::TidbEntries>,
     /// The acknowledged pauses, by lane.
     #[serde(default)]
     pub pause: Pauses,
@@ -218,11 +222,15 @@ pub struct PlannedStep {
 }
 
 /// An operation that runs, in words.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunningStep {
     /// What is being done.
     pub step: String,
+    /// When it began; absent when it is over soon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub since: Option<Timestamp>,
     /// How much of it is done, in percent and in steps of five; absent when it cannot be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<u8>,

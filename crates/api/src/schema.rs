@@ -58,6 +58,11 @@ fn name_claims(templates: &mut JSONSchemaProps) {
     }
 }
 
+/// Kubernetes explains quantities at length, wherever one is.
+fn is_lecture(node: &JSONSchemaProps) -> bool {
+    node.description.as_ref().is_some_and(|text| text.starts_with("Quantity is a fixed-point representation"))
+}
+
 fn fit_node(node: &mut JSONSchemaProps, depth: usize) {
     // The API server knows no unsigned formats and warns about them; the bounds stay.
     if node.format.as_deref().is_some_and(|format| format.starts_with("uint")) {
@@ -68,7 +73,7 @@ fn fit_node(node: &mut JSONSchemaProps, depth: usize) {
     if node.default.is_some() && node.type_.is_some() {
         node.nullable = None;
     }
-    if depth > DESCRIBED_DEPTH {
+    if depth > DESCRIBED_DEPTH || is_lecture(node) {
         node.description = None;
     }
     for (name, child) in node.properties.iter_mut().flatten() {

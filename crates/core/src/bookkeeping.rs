@@ -14,7 +14,7 @@ use crate::kind::{Kind, Observed};
 use crate::labels::SPARED;
 use crate::lane::Lane;
 use crate::memory::noted_edition;
-use crate::plan::Plan;
+use crate::plan::{Percent, Plan};
 use crate::step::{Act, Action, ObjectKind, Step};
 use crate::sync;
 use crate::views::{Children, Meta, PodView};
@@ -127,7 +127,12 @@ fn note_plan<K: Kind>(
 ) {
     let held: Vec<PlannedStep> = parted.held.iter().map(planned).collect();
     // Operations run for a while; objects are written in this very pass, and telling of them would be one more write.
-    let running = |action: &K::Action| RunningStep { step: action.to_string(), percent: None };
+    let operations = observed.running.iter().map(|action| RunningStep { step: action.to_string(), ..RunningStep::default() });
+    let under_way = plan.under_way.iter().map(|it| RunningStep {
+        step: it.what.clone(),
+        since: it.since,
+        percent: it.percent.map(Percent::get),
+    });
     // What goes on by itself is in the status; here is what waits for a person.
     let stalled = plan.waiting.iter().filter(|waiting| waiting.stalled);
     let next: Vec<PlannedStep> = stalled
@@ -137,7 +142,7 @@ fn note_plan<K: Kind>(
         held: u16::try_from(held.len()).unwrap_or(u16::MAX),
         next: held.iter().chain(&next).next().map(|step| step.step.clone()).unwrap_or_default(),
     };
-    entries.plan = PlannedSteps { next, held, running: observed.running.iter().map(running).collect() };
+    entries.plan = PlannedSteps { next, held, running: operations.chain(under_way).collect() };
 }
 
 /// An intent that is not planned in this pass may be planned in the next one; only a plan with nothing left to do has no use for it.
@@ -279,6 +284,7 @@ pub fn count_edition(stored: Option<&LogbookSpec>, children: &Children, entries:
         stored.counts == entries.counts
             && stored.histories == entries.histories
             && stored.mysql == entries.mysql
+            && stored.tidb == entries.tidb
             && stored.overrides == entries.overrides
             && stored.claim.as_ref().map(|it| it.epoch) == entries.claim.as_ref().map(|it| it.epoch)
             && of_members(stored) == of_members(entries)

@@ -136,10 +136,11 @@ impl Gate {
         }
     }
 
-    /// The permit to make an object, if its lane is open, or if that ends what a pause waits for.
+    /// The permit to make an object, if its lane is open, if no pause holds it back, or if it ends what a pause waits for.
     pub fn permit_to_make(&self, manifest: &Manifest) -> Option<Permit<Resources>> {
         let finishes = matches!(self.resources, Door::Closing { .. }) && self.finishes(manifest);
-        self.permit().or_else(|| finishes.then_some(Permit { lane: PhantomData, epoch: self.epoch }))
+        let goes = finishes || manifest.never_held;
+        self.permit().or_else(|| goes.then_some(Permit { lane: PhantomData, epoch: self.epoch }))
     }
 
     /// A delete is followed by its create.
@@ -190,7 +191,10 @@ impl<L: LaneType> Permit<L> {
 mod tests {
     use super::*;
     use crate::lane::Clustering;
+    use crate::step::{ObjectRef, Owner};
     use rstest::rstest;
+    use serde_json::Value;
+    use std::collections::BTreeMap;
     use windlass_api::logbook::PauseRecord;
 
     #[rstest]
@@ -229,6 +233,17 @@ mod tests {
         let gate = Gate::new(closing.clone(), closing).finishing(true);
         assert!(gate.permit::<Clustering>().is_some() && gate.permit::<Resources>().is_none());
         assert!(Gate::new(Door::Open, Door::Closed).finishing(true).permit::<Clustering>().is_none());
+    }
+
+    #[test]
+    fn what_is_never_held_goes_through_a_closed_lane() {
+        let object = ObjectRef { kind: ObjectKind::Service, namespace: "a".into(), name: "a-discovery".into() };
+        let owner = Owner { api_version: "v1".into(), kind: "A".into(), name: "a".into(), uid: "u".into() };
+        let (labels, annotations) = (BTreeMap::new(), BTreeMap::new());
+        let held = Manifest { object, labels, annotations, owner, spec: Value::Null, over: None, never_held: false };
+        let free = Manifest { never_held: true, ..held.clone() };
+        let gate = Gate::new(Door::Closed, Door::Closed);
+        assert!(gate.permit_to_make(&held).is_none() && gate.permit_to_make(&free).is_some());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::kind::KIND_LABEL;
 use crate::labels::{ADOPTED, AS_GOOD_AS, COMPONENT, INSTANCE, KEEPS, KEEPS_TEMPLATE, KEPT_FOR, MANAGED_BY, TEMPLATE_INPUTS};
 use crate::likeness::{contains, seal};
 use crate::step::{Act, Action, Manifest, ObjectKind, ObjectRef, Over, Step};
-use crate::views::{Children, Meta, StatefulSetView};
+use crate::views::{Children, Meta, ObjectView};
 
 /// What is added to the hash of the inputs while a template is in force that another operator rendered.
 const OF_ADOPTION: &str = "-adopted";
@@ -25,7 +25,7 @@ const FOUND_BY: [&str; 3] = [MANAGED_BY, INSTANCE, KIND_LABEL];
 /// What to apply, and what else to do to keep its template.
 #[derive(Debug)]
 pub struct Kept {
-    /// The `StatefulSet`, with the template that is in force.
+    /// The `StatefulSet`, or the Deployment, with the template that is in force.
     pub set: Manifest,
     /// The template as an object, if it is not kept yet.
     pub keep: Option<Manifest>,
@@ -44,14 +44,14 @@ impl Kept {
     }
 }
 
-/// Puts the template that is in force into a freshly rendered `StatefulSet`. `inputs` is the hash of what of the user's spec
+/// Puts the template that is in force into a freshly rendered `StatefulSet` or Deployment. `inputs` is the hash of what of the user's spec
 /// reaches the template; `left_out` names fields of the spec that are decided elsewhere.
 pub fn resolve(mut rendered: Manifest, inputs: &str, left_out: &[&str], children: &Children) -> Kept {
     let set = rendered.object.name.clone();
     let adopted = Adopted::of(&rendered, inputs, children);
     let inputs = adopted.as_ref().map_or(inputs, |adopted| adopted.inputs.as_str());
     let of_inputs = |meta: &Meta| meta.annotations.get(TEMPLATE_INPUTS).is_some_and(|has| has == inputs);
-    let live = children.stateful_sets.get(&set).filter(|live| of_inputs(&live.object.meta));
+    let live = children.applied(&rendered.object).filter(|live| of_inputs(&live.meta));
     let of_set = children.templates.iter().filter(|(_, it)| it.meta.labels.get(KEPT_FOR) == Some(&set));
     let (current, others): (Vec<_>, Vec<_>) = of_set.partition(|(_, it)| of_inputs(&it.meta));
     let kept = current.first().map(|(_, it)| it.spec.value());
@@ -117,8 +117,8 @@ impl Adopted {
 
 /// The live template of the same inputs, whose kept copy was lost, when it is another rendering than ours. (The live one has the
 /// server's defaults; our own is kept as we wrote it.)
-fn another_rendering(live: &StatefulSetView, rendered: &Manifest) -> Option<Value> {
-    let template = live.object.spec.value().get("template").cloned()?;
+fn another_rendering(live: &ObjectView, rendered: &Manifest) -> Option<Value> {
+    let template = live.spec.value().get("template").cloned()?;
     (!contains(&template, &rendered.spec["template"])).then_some(template)
 }
 
@@ -147,5 +147,6 @@ fn kept_object(set: &Manifest, inputs: &str) -> Manifest {
         owner: set.owner.clone(),
         spec: set.spec["template"].clone(),
         over: None,
+        never_held: set.never_held,
     }
 }

@@ -6,12 +6,15 @@
 #[cfg(test)]
 mod tests;
 
-/// Who made the object. The value is [`MANAGED_BY_WINDLASS`]; caches select on it.
+/// Who made the object: [`MANAGED_BY_WINDLASS`], or what a kind's users know. The operator finds its objects by
+/// [`KIND_LABEL`](crate::kind::KIND_LABEL).
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// The value of [`MANAGED_BY`].
 pub const MANAGED_BY_WINDLASS: &str = "windlass";
 /// The name of the custom resource that the object belongs to.
 pub const INSTANCE: &str = "app.kubernetes.io/instance";
+/// What the object is a part of. Selectors of some kinds rest on it.
+pub const NAME: &str = "app.kubernetes.io/name";
 /// The part of the cluster that the object serves.
 pub const COMPONENT: &str = "app.kubernetes.io/component";
 /// The name of a `ReplicatedStatefulSet`, on its pods; existing client Services select on it.
@@ -68,7 +71,7 @@ pub const FIELD_MANAGER_STATUS: &str = "windlass-status";
 /// Whether a label of the custom resource is never copied to its objects, because selectors of
 /// Windlass or of its users rest on it.
 pub fn is_reserved(key: &str) -> bool {
-    matches!(key, MANAGED_BY | INSTANCE | COMPONENT | APP) || key.starts_with("rss") || key.starts_with("windlass.dev/")
+    matches!(key, MANAGED_BY | INSTANCE | NAME | COMPONENT | APP) || key.starts_with("rss") || key.starts_with("windlass.dev/")
 }
 
 /// The longest name part of a label key, and the longest label value.

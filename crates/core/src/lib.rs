@@ -2,6 +2,7 @@
 //!
 //! Pure: no client, no clock, no randomness, no logging. Time comes in as a value.
 
+pub mod adoption;
 pub mod bookkeeping;
 pub mod certificates;
 pub mod claim;
@@ -24,4 +25,5 @@ pub mod secrets;
 pub mod selector;
 pub mod step;
 pub mod sync;
+pub mod telling;
 pub mod views;

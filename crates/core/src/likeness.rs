@@ -29,6 +29,11 @@ impl Answered {
         let hash = desired.annotations.get(DESIRED_HASH).cloned().unwrap_or_default();
         Self { hash, version: version(live) }
     }
+
+    /// Whether the object is still as the server made it of our last apply.
+    pub fn is_of(&self, live: &ObjectView) -> bool {
+        self.version == version(live)
+    }
 }
 
 /// The generation where there is one: it does not move with status.

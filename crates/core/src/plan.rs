@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+
 use crate::conditions::Reason;
 use crate::likeness::{Answered, already_so};
 use crate::step::{Act, Action, Manifest, ObjectRef, Step};
@@ -14,6 +16,8 @@ pub struct Plan<A> {
     pub steps: Vec<Step<A>>,
     /// Why there is nothing to do although the goal is not reached: what is awaited, from whom.
     pub waiting: Vec<Waiting>,
+    /// What the database does because of earlier steps, and how far it is. It decides nothing.
+    pub under_way: Vec<UnderWay>,
     /// Whether all objects are as they should be. That holds until the custom resource, a child, the logbook or the user's `ConfigMap`
     /// changes; only what depends on the time is looked at again after a while.
     pub settled: bool,
@@ -21,7 +25,7 @@ pub struct Plan<A> {
 
 impl<A> Default for Plan<A> {
     fn default() -> Self {
-        Self { steps: Vec::new(), waiting: Vec::new(), settled: false }
+        Self { steps: Vec::new(), waiting: Vec::new(), under_way: Vec::new(), settled: false }
     }
 }
 
@@ -54,6 +58,34 @@ impl<A: Action> Plan<A> {
     }
 }
 
+/// Something that goes on by itself and takes its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnderWay {
+    /// What, in words that do not change while it goes on.
+    pub what: String,
+    /// When it began.
+    pub since: Option<Timestamp>,
+    /// How much of it is done.
+    pub percent: Option<Percent>,
+}
+
+/// How much of something is done, in steps of five: finer ones would be told over and over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Percent(u8);
+
+impl Percent {
+    /// What is done when so much of it all is left.
+    pub fn of(left: u64, all: u64) -> Option<Self> {
+        let steps = all.saturating_sub(left).saturating_mul(20).checked_div(all)?;
+        u8::try_from(steps * 5).ok().map(Self)
+    }
+
+    /// 0 to 100.
+    pub fn get(self) -> u8 {
+        self.0
+    }
+}
+
 /// Something that a plan waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
@@ -63,4 +95,23 @@ pub struct Waiting {
     pub message: String,
     /// Whether it goes on only with somebody's help.
     pub stalled: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::Percent;
+
+    #[rstest]
+    #[case(16, 16, Some(0))]
+    #[case(15, 16, Some(5))]
+    #[case(1, 16, Some(90))]
+    #[case(0, 16, Some(100))]
+    // More came meanwhile.
+    #[case(20, 16, Some(0))]
+    #[case(0, 0, None)]
+    fn progress_goes_in_steps_of_five(#[case] left: u64, #[case] all: u64, #[case] percent: Option<u8>) {
+        assert_eq!(Percent::of(left, all).map(Percent::get), percent);
+    }
 }

@@ -51,6 +51,12 @@ pub enum ObjectKind {
     Secret,
     /// core/v1 `ServiceAccount`
     ServiceAccount,
+    /// apps/v1 Deployment
+    Deployment,
+    /// rbac.authorization.k8s.io/v1 Role
+    Role,
+    /// rbac.authorization.k8s.io/v1 `RoleBinding`
+    RoleBinding,
 }
 
 impl ObjectKind {
@@ -60,8 +66,9 @@ impl ObjectKind {
             Self::Pod | Self::Service | Self::PersistentVolumeClaim | Self::ConfigMap | Self::Secret | Self::ServiceAccount => {
                 "v1"
             }
-            Self::StatefulSet | Self::ControllerRevision => "apps/v1",
+            Self::StatefulSet | Self::ControllerRevision | Self::Deployment => "apps/v1",
             Self::PodDisruptionBudget => "policy/v1",
+            Self::Role | Self::RoleBinding => "rbac.authorization.k8s.io/v1",
         }
     }
 
@@ -77,6 +84,9 @@ impl ObjectKind {
             Self::ConfigMap => "configmaps",
             Self::Secret => "secrets",
             Self::ServiceAccount => "serviceaccounts",
+            Self::Deployment => "deployments",
+            Self::Role => "roles",
+            Self::RoleBinding => "rolebindings",
         }
     }
 }
@@ -92,11 +102,13 @@ pub struct Manifest {
     pub annotations: BTreeMap<String, String>,
     /// The UID of the custom resource that owns it, and how that is named.
     pub owner: Owner,
-    /// `spec`; `data` of a `ControllerRevision` and of a `ConfigMap`; all other fields of a `ServiceAccount`; and of a Secret how it is
-    /// made, a [`Recipe`](crate::secrets::Recipe).
+    /// `spec`; `data` of a `ControllerRevision` and of a `ConfigMap`; all other fields of a `ServiceAccount`, of a Role and of a
+    /// `RoleBinding`; and of a Secret how it is made, a [`Recipe`](crate::secrets::Recipe).
     pub spec: Value,
     /// The object that it was compared with; none when there is none yet.
     pub over: Option<Over>,
+    /// Whether no pause holds it back: without it, a cluster that is paused could not even keep what it has.
+    pub never_held: bool,
 }
 
 /// An object as it was when a step was decided.
@@ -149,7 +161,7 @@ impl Manifest {
                 body["revision"] = 1.into();
             }
             ObjectKind::ConfigMap => body["data"] = self.spec.clone(),
-            ObjectKind::ServiceAccount => {
+            ObjectKind::ServiceAccount | ObjectKind::Role | ObjectKind::RoleBinding => {
                 for (field, value) in self.spec.as_object().into_iter().flatten() {
                     body[field] = value.clone();
                 }
@@ -239,9 +251,9 @@ pub enum Act<A> {
         /// The size it gets.
         to: u16,
     },
-    /// Set labels and annotations of a pod.
+    /// Set labels and annotations of a pod, or of a claim.
     Label {
-        /// Which pod.
+        /// Which one.
         object: ObjectRef,
         /// As it was when the labels were decided.
         over: Over,
@@ -273,7 +285,10 @@ impl<A: Action> Step<A> {
 
     /// The lane whose pause holds this step back, if any does.
     pub fn lane(&self) -> Option<Lane> {
-        match self.act {
+        match &self.act {
+            Act::Apply(manifest) if manifest.never_held => None,
+            // What is noted on a volume outlives every member.
+            Act::Label { object, .. } if object.kind == ObjectKind::PersistentVolumeClaim => Some(Lane::Resources),
             Act::Apply(_)
             | Act::Delete { .. }
             | Act::DeleteAlone { .. }
@@ -336,5 +351,40 @@ impl<A: Action> Display for Step<A> {
             Act::Sync { object, .. } => write!(f, "note on {object}"),
             Act::Member(action) => write!(f, "{action}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::json;
+
+    #[rstest]
+    #[case(ObjectKind::Service, json!({ "type": "ClusterIP" }), "spec")]
+    #[case(ObjectKind::Deployment, json!({ "replicas": 1 }), "spec")]
+    #[case(ObjectKind::ConfigMap, json!({ "file": "text" }), "data")]
+    fn what_an_object_is_about_lies_in_one_field(#[case] kind: ObjectKind, #[case] spec: Value, #[case] field: &str) {
+        assert_eq!(body(kind, &spec)[field], spec);
+    }
+
+    #[rstest]
+    #[case(ObjectKind::ServiceAccount, json!({ "automountServiceAccountToken": false }))]
+    #[case(ObjectKind::Role, json!({ "rules": [{ "verbs": ["get"] }] }))]
+    #[case(ObjectKind::RoleBinding, json!({ "subjects": [{ "name": "a" }], "roleRef": { "name": "a" } }))]
+    fn or_in_all_of_them(#[case] kind: ObjectKind, #[case] fields: Value) {
+        let body = body(kind, &fields);
+        for (name, value) in fields.as_object().unwrap() {
+            assert_eq!(body[name], *value);
+        }
+        assert_eq!(body["spec"], Value::Null);
+        assert_eq!((&body["apiVersion"], &body["kind"]), (&json!(kind.api_version()), &json!(kind.to_string())));
+    }
+
+    fn body(kind: ObjectKind, spec: &Value) -> Value {
+        let object = ObjectRef { kind, namespace: "n".into(), name: "a".into() };
+        let owner = Owner { api_version: "v1".into(), kind: "A".into(), name: "a".into(), uid: "u".into() };
+        let (labels, annotations) = (BTreeMap::new(), BTreeMap::new());
+        Manifest { object, labels, annotations, owner, spec: spec.clone(), over: None, never_held: false }.body()
     }
 }

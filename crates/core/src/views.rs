@@ -79,6 +79,8 @@ pub struct StatefulSetView {
     pub observed_generation: Option<i64>,
     /// `status.updateRevision`
     pub update_revision: Option<String>,
+    /// `status.currentRevision`
+    pub current_revision: Option<String>,
 }
 
 /// The label by which the controller of sets says of which template a pod is.
@@ -115,8 +117,12 @@ pub struct PodView {
     pub phase: String,
     /// Whether the condition `Ready` is true.
     pub ready: bool,
+    /// Since when that is as it is.
+    pub ready_since: Option<Timestamp>,
     /// The id of the first container while it runs: another id is another process.
     pub process: Option<String>,
+    /// When the process before it ended: never, if there was none, and at the end of time if nobody knows when.
+    pub ended: Option<Timestamp>,
     /// `status.podIP`
     pub address: Option<String>,
     /// The `ConfigMaps` that it has as volumes.
@@ -157,6 +163,12 @@ pub struct Children {
     pub secrets: BTreeMap<String, ObjectView>,
     /// `ServiceAccounts`
     pub service_accounts: BTreeMap<String, ObjectView>,
+    /// Deployments
+    pub deployments: BTreeMap<String, ObjectView>,
+    /// Roles
+    pub roles: BTreeMap<String, ObjectView>,
+    /// `RoleBindings`
+    pub role_bindings: BTreeMap<String, ObjectView>,
 }
 
 impl Children {
@@ -171,6 +183,9 @@ impl Children {
             ObjectKind::ConfigMap => &self.config_maps,
             ObjectKind::Secret => &self.secrets,
             ObjectKind::ServiceAccount => &self.service_accounts,
+            ObjectKind::Deployment => &self.deployments,
+            ObjectKind::Role => &self.roles,
+            ObjectKind::RoleBinding => &self.role_bindings,
         };
         all.get(&object.name)
     }

@@ -15,6 +15,7 @@ pub mod pauses;
 mod place;
 pub mod process;
 mod stage;
+pub mod tidb;
 mod trouble;
 mod wait;
 pub mod writers;

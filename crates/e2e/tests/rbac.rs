@@ -18,14 +18,17 @@ type Use = (String, String, String);
 /// Allowed, and not used here. `create pods/exec`: from Kubernetes 1.35 on, a server asks for it beside `get` when a command is run
 /// through a websocket; without it the operator would stand still after an upgrade of the server. `watch leases`: whoever stands
 /// by waits for the Lease, and the installed release has one replica. The others are for what these tests do not do: a ConfigMap is
-/// deleted when there are ten newer ones, and claims and accounts are read one by one when a cluster of another operator is taken over
-/// (both are shown on the fake API server).
-const NEEDED_LATER: [(&str, &str, &str); 5] = [
+/// deleted when there are ten newer ones, and claims, accounts, Deployments, Roles and their bindings are read one by one when a cluster of
+/// another operator is taken over (both are shown on the fake API server).
+const NEEDED_LATER: [(&str, &str, &str); 8] = [
     ("create", "", "pods/exec"),
     ("watch", "coordination.k8s.io", "leases"),
     ("delete", "", "configmaps"),
     ("get", "", "persistentvolumeclaims"),
     ("get", "", "serviceaccounts"),
+    ("get", "apps", "deployments"),
+    ("get", "rbac.authorization.k8s.io", "roles"),
+    ("get", "rbac.authorization.k8s.io", "rolebindings"),
 ];
 
 /// Allowed in the namespace of a release, and not used there: the clusters of MySQL of these tests are looked after by an operator

@@ -17,7 +17,8 @@ use windlass_core::views::ObjectView;
 
 use crate::authority::Authority;
 use crate::caches::{
-    Caches, Child, Claim, ConfigMap, DisruptionBudget, Pod, Secret, Service, ServiceAccount, StatefulSet, Template,
+    Caches, Child, Claim, ConfigMap, Deployment, DisruptionBudget, Pod, Role, RoleBinding, Secret, Service, ServiceAccount,
+    StatefulSet, Template,
 };
 use crate::calls::{CallError, Calls};
 use crate::secrets;
@@ -62,6 +63,9 @@ impl Executor<'_> {
             ObjectKind::ConfigMap => self.patch_apply::<ConfigMap>(object, &body).await.map(Child::view),
             ObjectKind::Secret => self.patch_apply::<Secret>(object, &body).await.map(Child::view),
             ObjectKind::ServiceAccount => self.patch_apply::<ServiceAccount>(object, &body).await.map(Child::view),
+            ObjectKind::Deployment => self.patch_apply::<Deployment>(object, &body).await.map(Child::view),
+            ObjectKind::Role => self.patch_apply::<Role>(object, &body).await.map(Child::view),
+            ObjectKind::RoleBinding => self.patch_apply::<RoleBinding>(object, &body).await.map(Child::view),
             ObjectKind::Pod | ObjectKind::PersistentVolumeClaim => {
                 Err(CallError::Senseless { what: format!("apply {object}"), why: "it is never applied as a whole".into() })
             }
@@ -102,6 +106,9 @@ impl Executor<'_> {
             ObjectKind::ConfigMap => self.patch_merge::<ConfigMap>(object, &body).await.map(drop),
             ObjectKind::Secret => self.patch_merge::<Secret>(object, &body).await.map(drop),
             ObjectKind::ServiceAccount => self.patch_merge::<ServiceAccount>(object, &body).await.map(drop),
+            ObjectKind::Deployment => self.patch_merge::<Deployment>(object, &body).await.map(drop),
+            ObjectKind::Role => self.patch_merge::<Role>(object, &body).await.map(drop),
+            ObjectKind::RoleBinding => self.patch_merge::<RoleBinding>(object, &body).await.map(drop),
             ObjectKind::Pod | ObjectKind::PersistentVolumeClaim => {
                 Err(CallError::Senseless { what: format!("adopt {object}"), why: "it is never applied as a whole".into() })
             }
@@ -157,6 +164,8 @@ impl Executor<'_> {
             ObjectKind::ControllerRevision => self.delete_judged::<Template>(object, over.clone()).await,
             ObjectKind::ConfigMap => self.delete_judged::<ConfigMap>(object, over.clone()).await,
             ObjectKind::PodDisruptionBudget => self.delete_judged::<DisruptionBudget>(object, over.clone()).await,
+            ObjectKind::PersistentVolumeClaim => self.delete_judged::<Claim>(object, over.clone()).await,
+            ObjectKind::StatefulSet => self.delete_judged::<StatefulSet>(object, over.clone()).await,
             _ => Outcome::Failed { why: format!("{object} is never deleted") },
         }
     }
@@ -226,10 +235,18 @@ impl Executor<'_> {
         labels: &BTreeMap<String, Option<String>>,
         annotations: &BTreeMap<String, Option<String>>,
     ) -> Outcome {
-        let Over { uid, resource_version } = over;
-        let metadata = json!({ "uid": uid, "resourceVersion": resource_version, "labels": labels, "annotations": annotations });
-        let body = json!({ "metadata": metadata });
-        outcome(self.patch_merge::<Pod>(object, &body).await)
+        outcome(self.patch_merge::<Pod>(object, &noted(over, labels, annotations)).await)
+    }
+
+    /// Sets labels and annotations of exactly this claim.
+    pub(crate) async fn mark(
+        &self,
+        _permit: &Permit<Resources>,
+        (object, over): (&ObjectRef, &Over),
+        labels: &BTreeMap<String, Option<String>>,
+        annotations: &BTreeMap<String, Option<String>>,
+    ) -> Outcome {
+        outcome(self.patch_merge::<Claim>(object, &noted(over, labels, annotations)).await)
     }
 
     /// Sets our copies on an object's metadata. Unforced: what somebody else set stays hers.
@@ -293,6 +310,11 @@ impl Executor<'_> {
         self.caches.put_answer(answer.clone());
         Ok(answer)
     }
+}
+
+fn noted(over: &Over, labels: &BTreeMap<String, Option<String>>, annotations: &BTreeMap<String, Option<String>>) -> Value {
+    let Over { uid, resource_version } = over;
+    json!({ "metadata": { "uid": uid, "resourceVersion": resource_version, "labels": labels, "annotations": annotations } })
 }
 
 fn has_labels(found: &ObjectMeta, labels: &BTreeMap<String, String>) -> bool {

@@ -13,7 +13,7 @@ use windlass_core::labels::ADOPT;
 use windlass_core::lane::{Clustering, LaneType, Resources, Unpaused};
 use windlass_core::likeness::Answered;
 use windlass_core::outcome::Outcome;
-use windlass_core::step::{Act, Manifest, Step};
+use windlass_core::step::{Act, Manifest, ObjectKind, Step};
 
 use crate::actor::Actor;
 use crate::execute::Executor;
@@ -105,6 +105,12 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                     return closed();
                 };
                 self.executor().set_replicas(&permit, object, over, *to).await
+            }
+            Act::Label { object, over, labels, annotations } if object.kind == ObjectKind::PersistentVolumeClaim => {
+                let Some(permit) = self.permit::<Resources>() else {
+                    return closed();
+                };
+                self.executor().mark(&permit, (object, over), labels, annotations).await
             }
             Act::Label { object, over, labels, annotations } => {
                 let Some(permit) = self.permit::<Clustering>() else {

@@ -19,13 +19,18 @@ use harness::mysql::Docks;
 use harness::replicated::Harbour;
 use harness::run::{Choice, Outcome, run, spoiled};
 use harness::sabotage::Sabotage;
+use harness::tidb::Quay;
 use windlass_core::kind::Kind as _;
 use windlass_kinds::mysql::MySql;
 use windlass_kinds::replicated::Replicated;
+use windlass_kinds::tidb::Tidb;
 
 /// Of the perturbations of MySQL the short form takes one crash in so many, and one other in so many: they take minutes, not hours.
 const MYSQL_CRASHES: usize = 13;
 const MYSQL_OTHERS: usize = 113;
+/// The same of TiDB.
+const TIDB_CRASHES: usize = 97;
+const TIDB_OTHERS: usize = 997;
 
 /// Which sorts of perturbations a campaign is about; without a campaign, all.
 fn sorts(campaign: &str) -> Vec<Sort> {
@@ -57,6 +62,9 @@ fn every_perturbation_ends_as_if_nothing_had_happened() {
     }
     if is_asked_for(MySql::NAME) {
         outcomes.push(run::<Docks>(&choice(MYSQL_CRASHES, MYSQL_OTHERS)));
+    }
+    if is_asked_for(Tidb::NAME) {
+        outcomes.push(run::<Quay>(&choice(TIDB_CRASHES, TIDB_OTHERS)));
     }
     assert!(!outcomes.is_empty(), "WINDLASS_KIND names no kind: {only:?}");
     for line in outcomes.iter().flat_map(|outcome| outcome.table.iter().chain(&outcome.failures)) {
@@ -110,4 +118,22 @@ fn a_promotion_that_is_not_on_record_is_found() {
 #[test]
 fn an_acknowledgement_that_proves_nothing_is_found_by_the_commits_that_it_loses() {
     assert!(laws_broken::<Docks>("mysql-power", None, Docks::acknowledge_too_soon).contains(&Law::World));
+}
+
+#[test]
+fn a_dropped_precondition_is_found_with_tidb() {
+    assert!(laws_broken::<Quay>("tidb-cancel", Some(Sabotage::Deletes), |_| ()).contains(&Law::DeletePrecondition));
+    assert!(laws_broken::<Quay>("tidb-create", Some(Sabotage::Patches), |_| ()).contains(&Law::WritePrecondition));
+}
+
+#[test]
+fn a_store_that_is_sent_away_without_an_intent_is_found() {
+    for scenario in ["tidb-in", "tidb-upgrade"] {
+        assert!(laws_broken::<Quay>(scenario, Some(Sabotage::Intents), |_| ()).contains(&Law::IntentFirst), "{scenario}");
+    }
+}
+
+#[test]
+fn a_store_that_is_taken_for_gone_is_found_by_the_pod_that_goes_too_soon() {
+    assert!(laws_broken("tidb-in", None, Quay::believe_silence).contains(&Law::World));
 }

@@ -3,5 +3,8 @@
 //!
 //! Pure: no client, no clock, no randomness, no logging.
 
+mod claim_templates;
+mod fields;
 pub mod mysql;
 pub mod replicated;
+pub mod tidb;

@@ -244,6 +244,15 @@ pub(crate) struct Scale {
     /// How many members there shall be.
     #[arg(long, value_name = "N")]
     pub(crate) replicas: u16,
+    /// How many members may leave at a time, from now on.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) in_parallelism: Option<u16>,
+    /// How many members may come at a time, from now on.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) out_parallelism: Option<u16>,
+    /// Waits and shows how it goes. That is what happens anyway, unless --no-wait is given.
+    #[arg(long, conflicts_with = "no_wait")]
+    pub(crate) watch: bool,
     #[command(flatten)]
     pub(crate) change: Change,
 }

@@ -62,6 +62,20 @@ pub(crate) fn resume(cluster: &Cluster, lanes: &[Lane]) -> Value {
     change
 }
 
+/// Says how many members may come and go at a time. Nothing when nothing is said about it.
+pub(crate) fn pace(kind: &Kind, scale_in: Option<u16>, scale_out: Option<u16>) -> Result<Option<Value>, Error> {
+    let said = [("scaleInParallelism", scale_in), ("scaleOutParallelism", scale_out)];
+    let policy: Map<String, Value> =
+        said.into_iter().filter_map(|(field, value)| Some((field.to_owned(), json!(value?)))).collect();
+    if policy.is_empty() {
+        return Ok(None);
+    }
+    let Some(path) = kind.scale_policy else {
+        return Err(Error::Usage(format!("the spec of {} does not say how many members come or go at a time", kind.short)));
+    };
+    Ok(Some(path.iter().rev().fold(Value::Object(policy), |inner, name| json!({ *name: inner }))))
+}
+
 /// Asks for new pods, by a note in the template of the spec. Nothing for a kind whose spec has no place for it.
 pub(crate) fn restart(kind: &Kind, now: Timestamp) -> Option<Value> {
     let metadata = json!({ "annotations": { RESTARTED: format!("{now:.0}") } });
@@ -135,6 +149,15 @@ mod tests {
         let one = cluster(json!({ "metadata": { "annotations": { CLUSTERING: "true" } } }), None);
         let nothing = json!({ CLUSTERING: null, REASON: null });
         assert_eq!(resume(&one, &[Lane::Clustering]), json!({ "metadata": { "annotations": nothing } }));
+    }
+
+    #[test]
+    fn a_pace_is_said_where_the_kind_has_a_place_for_it() {
+        assert_eq!(pace(&SERVED[2], None, None).unwrap(), None);
+        let said = json!({ "spec": { "tikv": { "scalePolicy": { "scaleInParallelism": 3 } } } });
+        assert_eq!(pace(&SERVED[2], Some(3), None).unwrap(), Some(said));
+        assert_eq!(pace(&SERVED[0], None, None).unwrap(), None);
+        assert!(pace(&SERVED[0], None, Some(2)).unwrap_err().to_string().contains("rss"));
     }
 
     #[test]

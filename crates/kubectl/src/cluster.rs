@@ -253,18 +253,20 @@ impl Cluster {
     /// What is being done: what the logbook tells, else what the status tells.
     pub(crate) fn work(&self) -> Vec<WorkView> {
         let running = self.running().iter();
-        let mut work: Vec<WorkView> =
-            running.map(|it| WorkView { what: it.step.clone(), percent: it.percent, announced: None }).collect();
+        let mut work: Vec<WorkView> = running
+            .map(|it| WorkView { what: it.step.clone(), percent: it.percent, since: it.since, announced: None })
+            .collect();
         if let Some(entries) = self.entries() {
             work.extend(entries.intents.iter().map(|intent| WorkView {
                 what: format!("{} {}", intent.act, intent.target),
                 percent: None,
+                since: None,
                 announced: Some(intent.announced),
             }));
         }
         let told = self.common(Common::Progressing).filter(|told| told.status == "True");
         if let (true, Some(told)) = (work.is_empty(), told) {
-            work.push(WorkView { what: told.message, percent: None, announced: None });
+            work.push(WorkView { what: told.message, percent: None, since: None, announced: None });
         }
         work
     }

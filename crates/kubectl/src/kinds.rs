@@ -4,13 +4,14 @@
 
 use kube::core::ApiResource;
 use serde_json::Value;
-use windlass_api::ReplicatedStatefulSet;
 use windlass_api::mysql::{DEFAULT_REPLICAS, MySQLCluster, keys};
+use windlass_api::tidb::Component;
+use windlass_api::{ReplicatedStatefulSet, TidbCluster};
 use windlass_core::labels;
 use windlass_core::lane::Lane;
 
 use crate::error::Error;
-use crate::view::{MembersView, RoleView};
+use crate::view::{ComponentView, MemberView, MembersView, RoleView};
 
 /// One kind of clusters.
 pub(crate) struct Kind {
@@ -24,6 +25,8 @@ pub(crate) struct Kind {
     pub(crate) members: fn(&str, &Value) -> MembersView,
     /// Whether its size is changed through the subresource `scale`, as `kubectl scale` does; else in the spec.
     pub(crate) has_scale: bool,
+    /// Where its spec says how many members may come or go at a time, if it does.
+    pub(crate) scale_policy: Option<&'static [&'static str]>,
     /// Where its spec has the metadata of the pods, if it does: what is noted there reaches every pod.
     pub(crate) pod_metadata: Option<&'static [&'static str]>,
     /// The annotation on the primary's pod that asks it to hand over, if the kind knows that.
@@ -51,13 +54,14 @@ impl PauseForm {
 }
 
 /// Every kind, in the order in which they are listed.
-pub(crate) static SERVED: [Kind; 2] = [
+pub(crate) static SERVED: [Kind; 3] = [
     Kind {
         short: "rss",
         resource: || ApiResource::erase::<ReplicatedStatefulSet>(&()),
         pause: PauseForm { has_field: true, resources: labels::RESOURCES_PAUSED, clustering: labels::CLUSTERING_PAUSED },
         members: replicated_members,
         has_scale: true,
+        scale_policy: None,
         pod_metadata: None,
         hand_over: None,
     },
@@ -67,8 +71,20 @@ pub(crate) static SERVED: [Kind; 2] = [
         pause: PauseForm { has_field: false, resources: keys::RECONCILIATION_STOPPED, clustering: keys::CLUSTERING_STOPPED },
         members: mysql_members,
         has_scale: false,
+        scale_policy: None,
         pod_metadata: Some(&["spec", "podTemplate", "metadata"]),
         hand_over: Some(keys::DEMOTE),
+    },
+    Kind {
+        short: "tc",
+        resource: || ApiResource::erase::<TidbCluster>(&()),
+        pause: PauseForm { has_field: true, resources: labels::RESOURCES_PAUSED, clustering: labels::CLUSTERING_PAUSED },
+        members: tidb_members,
+        has_scale: true,
+        scale_policy: Some(&["spec", "tikv", "scalePolicy"]),
+        // Annotations of all pods lie in the spec itself.
+        pod_metadata: Some(&["spec"]),
+        hand_over: None,
     },
 ];
 
@@ -87,12 +103,12 @@ fn replicated_members(_name: &str, object: &Value) -> MembersView {
         .map(|role| RoleView { role: role.to_owned(), members: names(role) })
         .filter(|role| !role.members.is_empty())
         .collect();
-    MembersView { ready: names("ready").len(), running, wanted: wanted.unwrap_or(REPLICATED_DEFAULT), roles }
+    let wanted = wanted.unwrap_or(REPLICATED_DEFAULT);
+    MembersView { ready: names("ready").len(), running, wanted, roles, components: Vec::new() }
 }
 
 fn mysql_members(name: &str, object: &Value) -> MembersView {
     let (spec, status) = (&object["spec"], &object["status"]);
-    let count = |value: &Value| value.as_u64().and_then(|count| usize::try_from(count).ok());
     let pod = |ordinal: &Value| ordinal.as_u64().map(|ordinal| format!("moco-{name}-{ordinal}"));
     let errant = status["errantReplicaList"].as_array().into_iter().flatten().filter_map(pod).collect();
     let roles = [("primary", pod(&status["currentPrimaryIndex"]).into_iter().collect()), ("errant", errant)];
@@ -102,7 +118,55 @@ fn mysql_members(name: &str, object: &Value) -> MembersView {
         running: None,
         wanted: count(&spec["replicas"]).unwrap_or(usize::from(DEFAULT_REPLICAS)),
         roles: roles.filter(|role: &RoleView| !role.members.is_empty()).collect(),
+        components: Vec::new(),
     }
+}
+
+/// The members of a TidbCluster are its stores: what `scale` counts. All others are told by component.
+fn tidb_members(_name: &str, object: &Value) -> MembersView {
+    let (spec, status) = (&object["spec"]["tikv"], &object["status"]);
+    let leader = status["pd"]["leader"]["name"].as_str().map(str::to_owned);
+    let roles = leader.map(|leader| RoleView { role: "leader".to_owned(), members: vec![leader] });
+    MembersView {
+        ready: count(&status["tikv"]["statefulSet"]["readyReplicas"]).unwrap_or(0),
+        running: count(&status["tikv"]["statefulSet"]["replicas"]),
+        wanted: count(&spec["replicas"]).unwrap_or(0),
+        roles: roles.into_iter().collect(),
+        components: Component::ALL.into_iter().filter_map(|component| tidb_component(component, object)).collect(),
+    }
+}
+
+fn tidb_component(component: Component, object: &Value) -> Option<ComponentView> {
+    let name = component.as_str();
+    let (spec, status) = (object["spec"].get(name)?, &object["status"][name]);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let each = |list: &str| status[list].as_object().into_iter().flatten();
+    let health = |member: &Value| if member["health"] == true { "healthy" } else { "unhealthy" }.to_owned();
+    let store = |(id, store): (&String, &Value)| MemberView {
+        name: text(&store["podName"]),
+        state: text(&store["state"]),
+        id: id.clone(),
+    };
+    let member =
+        |(name, member): (&String, &Value)| MemberView { name: name.clone(), state: health(member), id: String::new() };
+    let mut members: Vec<MemberView> = each("stores").map(store).chain(each("members").map(member)).collect();
+    members.sort_by_key(|member| ordinal(&member.name));
+    Some(ComponentView {
+        component: name.to_owned(),
+        ready: count(&status["statefulSet"]["readyReplicas"]).unwrap_or(0),
+        wanted: count(&spec["replicas"]).unwrap_or(0),
+        members,
+    })
+}
+
+fn count(value: &Value) -> Option<usize> {
+    value.as_u64().and_then(|count| usize::try_from(count).ok())
+}
+
+/// By the number at the end of its name, so that 10 comes after 9.
+fn ordinal(name: &str) -> (Option<u32>, String) {
+    let pod = name.split('.').next().unwrap_or(name);
+    (pod.rsplit('-').next().and_then(|number| number.parse().ok()), name.to_owned())
 }
 
 impl Kind {
@@ -220,6 +284,24 @@ mod tests {
         let roles: Vec<_> = members.roles.iter().map(|role| (role.role.as_str(), role.members.join(","))).collect();
         assert_eq!(roles, [("primary", "moco-shop-2".to_owned()), ("errant", "moco-shop-1".to_owned())]);
         assert_eq!((members.ready, members.wanted), (3, 3));
+    }
+
+    #[test]
+    fn the_members_of_a_tidb_cluster_are_its_stores() {
+        let stores = json!({ "1": { "podName": "a-tikv-0", "state": "Up" }, "4": { "podName": "a-tikv-1", "state": "Down" } });
+        let status = json!({
+            "pd": { "leader": { "name": "a-pd-2" } },
+            "tikv": { "stores": stores, "statefulSet": { "replicas": 2, "readyReplicas": 1 } },
+        });
+        let members = tidb_members("a", &json!({ "spec": { "tikv": { "replicas": 3 } }, "status": status }));
+        let roles: Vec<_> = members.roles.iter().map(|role| (role.role.as_str(), role.members.join(","))).collect();
+        assert_eq!(roles, [("leader", "a-pd-2".to_owned())]);
+        let stores = &members.components[0].members;
+        let stores: Vec<_> = stores.iter().map(|it| (it.name.as_str(), it.state.as_str(), it.id.as_str())).collect();
+        assert_eq!(stores, [("a-tikv-0", "Up", "1"), ("a-tikv-1", "Down", "4")]);
+        assert_eq!((members.ready, members.running, members.wanted), (1, Some(2), 3));
+        let none = tidb_members("a", &json!({ "spec": {}, "status": "rubbish" }));
+        assert_eq!((none.ready, none.running, none.wanted, none.roles.len(), none.components.len()), (0, None, 0, 0, 0));
     }
 
     #[test]

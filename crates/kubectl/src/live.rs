@@ -5,15 +5,17 @@
 use std::io::Write;
 use std::time::Duration;
 
+use k8s_openapi::jiff::Timestamp;
 use unicode_width::UnicodeWidthChar as _;
 
-use crate::render::age;
+use crate::output::now;
 use crate::render::paint::{Paint, Tone, one_line};
+use crate::render::{age, work};
+use crate::view::WorkView;
 
 /// How often the spinner turns.
 pub(crate) const TICK: Duration = Duration::from_millis(120);
 const FRAMES: [&str; 8] = ["⠋", "⠙", "⠹", "⠸", "⠴", "⠦", "⠧", "⠇"];
-const BAR: usize = 24;
 
 /// The size of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,28 +81,30 @@ fn cut(line: &str, columns: usize) -> String {
 }
 
 /// What is waited for, and how it stands.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Waiting {
     /// What is waited for.
     pub(crate) what: String,
     /// How many of how many members are ready.
     pub(crate) members: Option<(usize, usize)>,
-    /// What it is waiting on, a line each.
+    /// What goes on, and how far it is.
+    pub(crate) work: Vec<WorkView>,
+    /// What else it is waiting on, a line each.
     pub(crate) details: Vec<String>,
 }
 
 impl Waiting {
     /// As lines of a terminal.
-    fn frame(&self, turn: usize, elapsed: Duration, paint: Paint) -> Vec<String> {
+    fn frame(&self, turn: usize, elapsed: Duration, paint: Paint, now: Timestamp) -> Vec<String> {
         let spinner = FRAMES.get(turn % FRAMES.len()).copied().unwrap_or_default();
         let seconds = age::seconds(i64::try_from(elapsed.as_secs()).unwrap_or(i64::MAX));
         let mut lines =
             vec![format!("{} {} {}", paint.text(Tone::Warn, spinner), self.what, paint.text(Tone::Faint, &seconds))];
         if let Some((ready, wanted)) = self.members {
-            let full = (ready.min(wanted) * BAR).checked_div(wanted).unwrap_or(BAR);
-            let bar = format!("{}{}", "█".repeat(full), "░".repeat(BAR - full));
-            lines.push(format!("  {} {ready} of {wanted} members ready", paint.text(Tone::Good, &bar)));
+            let bar = paint.text(Tone::Good, &work::bar(ready, wanted));
+            lines.push(format!("  {bar} {ready} of {wanted} members ready"));
         }
+        lines.extend(self.work.iter().filter_map(|work| Some(format!("  {}", work::drawn(work, paint, now)?))));
         lines.extend(self.details.iter().map(|detail| format!("  {}", one_line(detail))));
         lines
     }
@@ -108,7 +112,8 @@ impl Waiting {
     /// As one line of a pipe.
     pub(crate) fn line(&self) -> String {
         let members = self.members.map(|(ready, wanted)| format!("{ready} of {wanted} members ready"));
-        let parts: Vec<String> = members.into_iter().chain(self.details.iter().map(|it| one_line(it))).collect();
+        let told = self.work.iter().map(work::told).chain(self.details.iter().cloned());
+        let parts: Vec<String> = members.into_iter().chain(told.map(|it| one_line(&it))).collect();
         if parts.is_empty() { self.what.clone() } else { format!("{}: {}", self.what, parts.join("; ")) }
     }
 }
@@ -138,7 +143,7 @@ impl<W: Write> Progress<W> {
     pub(crate) fn show(&mut self, waiting: &Waiting, elapsed: Duration) {
         let text = if let Some(size) = self.size {
             self.turn += 1;
-            self.region.draw(&waiting.frame(self.turn, elapsed, self.paint), size)
+            self.region.draw(&waiting.frame(self.turn, elapsed, self.paint, now()), size)
         } else {
             let line = waiting.line();
             if line == self.told {
@@ -185,19 +190,23 @@ mod tests {
     }
 
     fn scaling(ready: usize) -> Waiting {
-        Waiting { what: "rss/a is to settle".to_owned(), members: Some((ready, 4)), details: lines(&["scale StatefulSet"]) }
+        let work = WorkView { what: "store 5 leaves".to_owned(), percent: Some(50), since: None, announced: None };
+        let (what, details) = ("rss/a is to settle".to_owned(), lines(&["scale StatefulSet"]));
+        Waiting { what, members: Some((ready, 4)), work: vec![work], details }
     }
 
     #[test]
     fn a_terminal_gets_a_spinner_and_a_bar() {
-        let frame = scaling(3).frame(1, Duration::from_secs(5), Paint { colour: false });
+        let frame = scaling(3).frame(1, Duration::from_secs(5), Paint { colour: false }, now());
         insta::assert_snapshot!(frame.join("\n"), @r"
         ⠙ rss/a is to settle 5s
           ██████████████████░░░░░░ 3 of 4 members ready
+          ████████████░░░░░░░░░░░░  50 %  store 5 leaves
           scale StatefulSet
         ");
         assert!(
-            Waiting { members: Some((0, 0)), ..scaling(0) }.frame(0, Duration::ZERO, Paint { colour: false })[1].contains('█')
+            Waiting { members: Some((0, 0)), ..scaling(0) }.frame(0, Duration::ZERO, Paint { colour: false }, now())[1]
+                .contains('█')
         );
     }
 
@@ -211,8 +220,8 @@ mod tests {
         progress.end();
         assert_eq!(
             String::from_utf8(text).unwrap(),
-            "rss/a is to settle: 3 of 4 members ready; scale StatefulSet\n\
-             rss/a is to settle: 4 of 4 members ready; scale StatefulSet\n"
+            "rss/a is to settle: 3 of 4 members ready; store 5 leaves (50 %); scale StatefulSet\n\
+             rss/a is to settle: 4 of 4 members ready; store 5 leaves (50 %); scale StatefulSet\n"
         );
     }
 }

@@ -63,6 +63,36 @@ pub struct MembersView {
     pub wanted: usize,
     /// The members by what they were seen to be. A member may have several roles.
     pub roles: Vec<RoleView>,
+    /// The components, for kinds that have several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub components: Vec<ComponentView>,
+}
+
+/// One component of a cluster.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ComponentView {
+    /// Its name in the spec.
+    pub component: String,
+    /// How many of its pods are ready.
+    pub ready: usize,
+    /// How many there should be.
+    pub wanted: usize,
+    /// Its members, by the names of their pods.
+    pub members: Vec<MemberView>,
+}
+
+/// One member of a component.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberView {
+    /// The name of its pod.
+    pub name: String,
+    /// How it is, in the words of the database.
+    pub state: String,
+    /// Its number there, for stores.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub id: String,
 }
 
 /// The members with one role.
@@ -201,6 +231,10 @@ pub struct WorkView {
     /// How much of it is done, in percent; absent when it cannot be known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percent: Option<u8>,
+    /// When it began, for what takes its time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub since: Option<Timestamp>,
     /// When it was announced, for steps that cannot be undone.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]

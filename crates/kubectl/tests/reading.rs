@@ -216,7 +216,7 @@ async fn kubectl_gets_candidates_and_a_directive() {
         complete(&["sta"]).await,
         "status\tOne cluster on one screen: what it is, what is in hand, what is stalled and what to do\n:4\n"
     );
-    assert_eq!(complete(&["pause", ""]).await, "rss/\tReplicatedStatefulSet\nmysql/\tMySQLCluster\n:6\n");
+    assert_eq!(complete(&["pause", ""]).await, "rss/\tReplicatedStatefulSet\nmysql/\tMySQLCluster\ntc/\tTidbCluster\n:6\n");
     assert_eq!(complete(&["pause", "rss/"]).await, "rss/harbour\n:4\n");
     assert_eq!(complete(&["pause", "rss", "h"]).await, "harbour\n:4\n");
     assert_eq!(complete(&["pause", "-n", "other", "rss/"]).await, ":4\n");

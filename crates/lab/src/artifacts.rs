@@ -39,6 +39,7 @@ const KUBERNETES: GoTool = GoTool {
         "k8s.io/kubernetes/cmd/kubectl",
         "k8s.io/kubernetes/cmd/kubelet",
     ],
+    tags: "",
     linker_flags: "-s -w -X k8s.io/component-base/version.gitVersion=v1.34.4 \
                    -X k8s.io/component-base/version.gitMajor=1 \
                    -X k8s.io/component-base/version.gitMinor=34 \
@@ -56,6 +57,7 @@ const ETCD: GoTool = GoTool {
         ("main.go", include_str!("../tools/etcd/main.go")),
     ],
     packages: &["windlass.dev/lab/etcd"],
+    tags: "",
     linker_flags: "-s -w",
     static_only: false,
     cold: "about 1 minute",
@@ -70,6 +72,7 @@ const COREDNS: GoTool = GoTool {
         ("main.go", include_str!("../tools/coredns/main.go")),
     ],
     packages: &["windlass.dev/lab/coredns"],
+    tags: "",
     linker_flags: "-s -w",
     static_only: false,
     cold: "about 2 minutes",
@@ -80,6 +83,7 @@ const PAUSE: GoTool = GoTool {
     version: "1",
     files: &[("go.mod", include_str!("../tools/pause/go.mod")), ("main.go", include_str!("../tools/pause/main.go"))],
     packages: &["windlass.dev/lab/pause"],
+    tags: "",
     linker_flags: "-s -w",
     static_only: true,
     cold: "seconds",
@@ -94,6 +98,7 @@ const HELM: GoTool = GoTool {
         ("tools.go", include_str!("../tools/helm/tools.go")),
     ],
     packages: &["helm.sh/helm/v4/cmd/helm"],
+    tags: "",
     linker_flags: "-s -w -X helm.sh/helm/v4/internal/version.version=v4.3.1 -X helm.sh/helm/v4/internal/version.metadata=",
     static_only: false,
     cold: "about 3 minutes on two cores",
@@ -170,7 +175,7 @@ async fn announce(progress: &Progress) -> Result<()> {
 }
 
 /// Says which of these programs are to be built, after what else there is to say.
-fn announce_tools(progress: Progress, tools: &[&GoTool], mut lines: Vec<String>) -> Result<()> {
+pub(crate) fn announce_tools(progress: Progress, tools: &[&GoTool], mut lines: Vec<String>) -> Result<()> {
     for tool in tools {
         if !gobuild::directory(tool)?.exists() {
             lines.push(format!("  {} {}: {} (less when Go's own caches are warm)", tool.name, tool.version, tool.cold));

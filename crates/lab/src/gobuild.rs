@@ -21,6 +21,8 @@ pub(crate) struct GoTool {
     pub(crate) version: &'static str,
     pub(crate) files: &'static [(&'static str, &'static str)],
     pub(crate) packages: &'static [&'static str],
+    /// What of the packages is built in or left out.
+    pub(crate) tags: &'static str,
     pub(crate) linker_flags: &'static str,
     /// Without a C library, for a program that is alone in its image.
     pub(crate) static_only: bool,
@@ -38,6 +40,9 @@ pub(crate) fn directory(tool: &GoTool) -> Result<PathBuf> {
     for package in tool.packages {
         key = key.add("package", package.as_bytes());
     }
+    if !tool.tags.is_empty() {
+        key = key.add("tags", tool.tags.as_bytes());
+    }
     Ok(cache::root()?.join("tools").join(format!("{}-{}-{}", tool.name, tool.version, key.finish())))
 }
 
@@ -54,7 +59,11 @@ pub(crate) async fn ensure(tool: &GoTool, progress: &Progress) -> Result<()> {
     std::fs::create_dir_all(&source).with_context(|| format!("cannot create {}", source.display()))?;
     std::fs::create_dir_all(&built).with_context(|| format!("cannot create {}", built.display()))?;
     for (name, text) in tool.files {
-        std::fs::write(source.join(name), text).with_context(|| format!("cannot write {name} for {}", tool.name))?;
+        let path = source.join(name);
+        path.parent()
+            .map_or(Ok(()), std::fs::create_dir_all)
+            .and_then(|()| std::fs::write(&path, text))
+            .with_context(|| format!("cannot write {name} for {}", tool.name))?;
     }
     progress.step(format!("fetching the modules of {} {}", tool.name, tool.version), fetch(&source, tool)).await?;
     progress
@@ -64,7 +73,7 @@ pub(crate) async fn ensure(tool: &GoTool, progress: &Progress) -> Result<()> {
                 compile.env("CGO_ENABLED", "0");
             }
             compile
-                .args(["build", "-mod=readonly", "-trimpath", "-ldflags", tool.linker_flags, "-o"])
+                .args(["build", "-mod=readonly", "-trimpath", "-tags", tool.tags, "-ldflags", tool.linker_flags, "-o"])
                 .arg(&built)
                 .args(tool.packages);
             command::output(compile).await
@@ -80,7 +89,7 @@ async fn fetch(source: &Path, tool: &GoTool) -> Result<()> {
     loop {
         attempt += 1;
         let mut download = go(source);
-        download.args(["list", "-mod=readonly", "-deps"]).args(tool.packages);
+        download.args(["list", "-mod=readonly", "-deps", "-tags", tool.tags]).args(tool.packages);
         match command::output(download).await {
             Ok(_) => return Ok(()),
             Err(error) if attempt == FETCH_ATTEMPTS => {

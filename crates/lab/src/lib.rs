@@ -27,6 +27,7 @@ mod progress;
 pub mod provisioner;
 mod startup;
 mod status;
+pub mod tidb;
 
 use std::path::{Path, PathBuf};
 

@@ -2,10 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use windlass_agent::schedule::parse_duration;
 use windlass_core::selector::Selector;
 
+use crate::discovery::DiscoveryOptions;
 use crate::mysql::{MysqlAgentOptions, MysqlInitOptions, MysqlRunOptions, MysqlSaveOptions};
 use crate::webhook::WebhookOptions;
 
@@ -23,6 +26,8 @@ pub(crate) enum Component {
     Controller(ControllerOptions),
     /// Judges MySQLClusters and BackupPolicies before they are stored.
     Webhook(WebhookOptions),
+    /// Tells members of PD of one TidbCluster how to begin.
+    Discovery(DiscoveryOptions),
     /// Prints the CustomResourceDefinitions.
     Crds,
     /// Prepares the data directory of a MySQL instance, in its pod, before mysqld starts.
@@ -64,9 +69,12 @@ pub(crate) struct ControllerOptions {
     #[arg(long, env = "WINDLASS_IDENTITY")]
     pub(crate) identity: Option<String>,
 
-    /// The image of this very program, which runs in the pods of MySQL beside mysqld.
+    /// The image of this very program, which runs in the pods of MySQL beside mysqld, and is the discovery of TiDB clusters.
     #[arg(long, env = "WINDLASS_AGENT_IMAGE", default_value = "", hide_default_value = true)]
     pub(crate) agent_image: String,
+
+    #[command(flatten)]
+    pub(crate) failover: FailoverOptions,
 
     /// Where /healthz, /readyz and /metrics are served.
     #[arg(long, env = "WINDLASS_LISTEN", default_value = "0.0.0.0:8080")]
@@ -74,6 +82,19 @@ pub(crate) struct ControllerOptions {
 
     #[command(flatten)]
     pub(crate) log: LogOptions,
+}
+
+/// When failed members of TiDB clusters get others in their place.
+#[derive(Debug, Args)]
+pub(crate) struct FailoverOptions {
+    /// Whether failed members of TiDB clusters get others in their place; the spec says how many.
+    #[arg(long, env = "WINDLASS_AUTO_FAILOVER", default_value_t = true, action = ArgAction::Set)]
+    pub(crate) auto_failover: bool,
+
+    /// For how long a member of a TiDB cluster must have failed before that. PD takes half an hour, unless its settings say otherwise, to
+    /// call a store failed; this comes on top.
+    #[arg(long, env = "WINDLASS_FAILOVER_PERIOD", default_value = "5m", value_parser = parse_duration)]
+    pub(crate) failover_period: Duration,
 }
 
 /// The log of any component.

@@ -8,12 +8,13 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use windlass_clients::hooks::Hooks;
-use windlass_clients::mysql::Servers;
+use windlass_clients::{mysql as mysql_servers, tidb as tidb_servers};
 use windlass_core::claim::Identity;
 use windlass_core::likeness::short_hash;
 use windlass_engine::{Authority, Calls, Clock, Controller, Election, Fence, Health, Metrics, Settings, serve};
 use windlass_kinds::mysql::{self, MySql};
 use windlass_kinds::replicated::Replicated;
+use windlass_kinds::tidb::{self, Tidb};
 
 use crate::arguments::ControllerOptions;
 use crate::{descriptors, telemetry};
@@ -68,7 +69,14 @@ async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
         holder: if name == process { name } else { format!("{name}/{process}") },
     };
     let descriptors = descriptors::raise_limit();
-    let mysql = mysql::Settings { agent_image: options.agent_image, signs_certificates: true };
+    let kinds = KindSettings {
+        tidb: tidb::Settings {
+            discovery_image: options.agent_image.clone(),
+            auto_failover: options.failover.auto_failover,
+            failover_period: options.failover.failover_period,
+        },
+        mysql: mysql::Settings { agent_image: options.agent_image, signs_certificates: true },
+    };
     let authority = Arc::new(Authority::new(fenced.clone(), &options.release_namespace, &options.release, Clock::Wall));
     let settings = Settings {
         namespace: options.namespace,
@@ -90,11 +98,18 @@ async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
             () = election.win(|| health.set_ready()) => {}
         }
         metrics.set_leader(true);
-        lead(&election, (&fenced, &fence), &metrics, &health, (&settings, &mysql), &stop).await;
+        // It holds the work of every kind, and is large.
+        Box::pin(lead(&election, (&fenced, &fence), &metrics, &health, (&settings, &kinds), &stop)).await;
         metrics.set_leader(false);
     }
     server.await.context("the server of metrics panicked")?.context("the server of metrics failed")?;
     Ok(())
+}
+
+/// What single kinds are told at the start.
+struct KindSettings {
+    mysql: mysql::Settings,
+    tidb: tidb::Settings,
 }
 
 /// Runs the controller until the Lease is lost or the process is told to stop.
@@ -103,22 +118,24 @@ async fn lead(
     (client, fence): (&kube::Client, &Fence),
     metrics: &Arc<Metrics>,
     health: &Health,
-    (settings, mysql): (&Settings, &mysql::Settings),
+    (settings, kinds): (&Settings, &KindSettings),
     stop: &CancellationToken,
 ) {
     let term = CancellationToken::new();
-    let fence = fence.clone();
-    let servers = Servers::new(client.clone()).guarded(move || fence.check().map_err(|fenced| fenced.to_string()));
-    let servers = match settings.authority.clone() {
-        Some(authority) => servers.with_registry(authority),
-        None => servers,
+    let guard = |fence: Fence| move || fence.check().map_err(|fenced| fenced.to_string());
+    let mysql = mysql_servers::Servers::new(client.clone()).guarded(guard(fence.clone()));
+    let mysql = match settings.authority.clone() {
+        Some(authority) => mysql.with_registry(authority),
+        None => mysql,
     };
+    let tidb = tidb_servers::Servers::new(client.clone()).guarded(guard(fence.clone()));
     let mut controller = Controller::start(Calls::new(client.clone()), Arc::clone(metrics), settings.clone(), term.clone());
     let work = async {
         controller.wait_until_synced(health).await;
         tokio::join!(
             controller.run::<Replicated, Hooks>(Hooks::new(client.clone()), ()),
-            controller.run::<MySql, Servers>(servers, mysql.clone()),
+            controller.run::<MySql, _>(mysql, kinds.mysql.clone()),
+            controller.run::<Tidb, _>(tidb, kinds.tidb.clone()),
         );
     };
     tokio::select! {

@@ -3,6 +3,7 @@
 mod arguments;
 mod controller;
 mod descriptors;
+mod discovery;
 mod mysql;
 mod telemetry;
 mod webhook;
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
     let result = match arguments.component {
         Component::Controller(options) => controller::run(options),
         Component::Webhook(options) => webhook::run(options),
+        Component::Discovery(options) => discovery::run(options),
         Component::Crds => print_definitions(),
         Component::MysqlInit(options) => mysql::initialise(options),
         Component::MysqlRun(options) => return ended(mysql::run_server(options)),

@@ -116,6 +116,22 @@ async fn an_ordered_set_waits_for_an_unready_pod_and_a_parallel_one_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_claim_that_is_deleted_stays_until_no_pod_uses_it_and_no_pod_starts_with_it() {
+    let mut stage = Stage::with(1, "Parallel").await;
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(stage.client.clone(), "default");
+    let pods: Api<Pod> = Api::namespaced(stage.client.clone(), "default");
+    let uid = async || claims.get("data-db-0").await.unwrap().metadata.uid;
+    let before = uid().await;
+    claims.delete("data-db-0", &DeleteParams::default()).await.unwrap();
+    stage.world.settle().await;
+    assert_eq!(uid().await, before, "it is in use");
+    pods.delete("db-0", &DeleteParams::default()).await.unwrap();
+    stage.world.settle().await;
+    assert_ne!(uid().await, before, "a new pod has a new volume");
+    assert_eq!(stage.names().await, ["db-0"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn scaling_in_takes_pods_from_the_top_and_leaves_their_claims() {
     let mut stage = Stage::with(5, "OrderedReady").await;
     stage.patch(json!({ "spec": { "replicas": 2 } })).await;

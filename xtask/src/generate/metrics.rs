@@ -6,6 +6,7 @@ use windlass_core::kind::Kind as _;
 use windlass_core::metrics::{Described, METRICS, Sort};
 use windlass_kinds::mysql::MySql;
 use windlass_kinds::replicated::Replicated;
+use windlass_kinds::tidb::Tidb;
 
 use super::COMMAND;
 
@@ -21,7 +22,9 @@ pub(super) fn page() -> String {
          Counters and histograms begin with nothing in every process.\n\n{HEAD}"
     );
     rows(&mut page, "windlass_", METRICS);
-    for (kind, own) in [("ReplicatedStatefulSet", Replicated::METRICS), ("MySQLCluster", MySql::METRICS)] {
+    let kinds =
+        [("ReplicatedStatefulSet", Replicated::METRICS), ("MySQLCluster", MySql::METRICS), ("TidbCluster", Tidb::METRICS)];
+    for (kind, own) in kinds {
         if own.is_empty() {
             continue;
         }

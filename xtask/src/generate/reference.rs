@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use windlass_api::logbook::LogbookSpec;
 use windlass_api::mysql::{MySQLClusterSpec, MySQLClusterStatus};
 use windlass_api::replicated::{ReplicatedStatefulSetSpec, ReplicatedStatefulSetStatus};
+use windlass_api::tidb::{TidbClusterSpec, TidbClusterStatus};
 
 use super::COMMAND;
 
@@ -31,6 +32,14 @@ pub(super) fn mysql_cluster() -> Result<String> {
     let mut page = head("MySQLCluster")?;
     section::<MySQLClusterSpec>(&mut page, "spec")?;
     section::<MySQLClusterStatus>(&mut page, "status")?;
+    Ok(page)
+}
+
+/// `docs/reference/tidbcluster.md`.
+pub(super) fn tidb_cluster() -> Result<String> {
+    let mut page = head("TidbCluster")?;
+    section::<TidbClusterSpec>(&mut page, "spec")?;
+    section::<TidbClusterStatus>(&mut page, "status")?;
     Ok(page)
 }
 

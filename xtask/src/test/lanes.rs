@@ -15,10 +15,22 @@ use crate::cargo;
 use crate::report::Report;
 
 /// The tests of `crates/e2e/tests` that deal with the operator, in the order in which they run.
-const WITH_THE_OPERATOR: [&str; 11] =
-    ["conformance", "chart", "pause", "mysql_pause", "plugin", "status", "admission", "helm", "claims", "memory", "leader"];
+const WITH_THE_OPERATOR: [&str; 12] = [
+    "conformance",
+    "chart",
+    "pause",
+    "mysql_pause",
+    "tidb_pause",
+    "plugin",
+    "status",
+    "admission",
+    "helm",
+    "claims",
+    "memory",
+    "leader",
+];
 /// Those that deal with a database, beside them.
-const WITH_A_DATABASE: [&str; 6] = ["galera", "restore", "mysql", "mysql_mending", "mysql_outside", "mysql_adoption"];
+const WITH_A_DATABASE: [&str; 7] = ["galera", "restore", "mysql", "mysql_mending", "mysql_outside", "mysql_adoption", "tidb"];
 /// Those that break a database, beside both.
 const WITH_A_BROKEN_DATABASE: [&str; 2] = ["recovery", "failover"];
 /// Those that run alone. The last judges the permissions by the calls that all the others made.

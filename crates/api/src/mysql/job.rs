@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::template::Part;
+use crate::part::Part;
 
 /// `threads` when absent.
 pub const DEFAULT_THREADS: i64 = 4;

@@ -14,14 +14,15 @@ mod template;
 #[cfg(test)]
 mod tests;
 
+pub use crate::part::{Part, read};
 pub use backup::{BackupPolicy, BackupPolicySpec, ConcurrencyPolicy};
 pub use job::{BackendType, BucketConfig, DEFAULT_BACKEND_TYPE, DEFAULT_CPU, DEFAULT_MEMORY, DEFAULT_THREADS, JobConfig};
 pub use restore::RestoreSpec;
 pub use spec::{DEFAULT_MAX_DELAY_SECONDS, DEFAULT_REPLICAS, DEFAULT_STARTUP_WAIT_SECONDS, MySQLCluster, MySQLClusterSpec};
 pub use status::{BackupStatus, MySQLClusterStatus, ReconcileInfo};
 pub use template::{
-    ClaimResources, ClaimSpec, ClaimTemplate, ContainerTemplate, Metadata, OverwriteContainer, Part, PodSpecTemplate,
-    PodTemplate, PortTemplate, ServiceTemplate, SystemContainer, VolumeTemplate, read,
+    ClaimResources, ClaimSpec, ClaimTemplate, ContainerTemplate, Metadata, OverwriteContainer, PodSpecTemplate, PodTemplate,
+    PortTemplate, ServiceTemplate, SystemContainer, VolumeTemplate,
 };
 
 /// Their definitions. They are not installed before something serves them: nobody would answer.

@@ -10,9 +10,8 @@ use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -21,7 +20,6 @@ use windlass_kinds::mysql::deeds::{Outside, Place};
 use super::Servers;
 use super::outside::{self, Elsewhere};
 use super::session::Failure;
-use crate::papers::Papers;
 
 /// Where agents listen.
 pub(super) const PORT: u16 = 9080;
@@ -141,7 +139,7 @@ impl Agent<'_> {
         let (set, host) = self.names().ok_or_else(|| failed("its pod has no number".to_owned()))?;
         let cluster = set.strip_prefix("moco-").unwrap_or(set);
         let papers = self.servers.registry.papers(&self.place.namespace, cluster).await.map_err(failed)?;
-        let configuration = configure(&papers).map_err(failed)?;
+        let configuration = papers.client_configuration().map_err(failed)?;
         match tokio::time::timeout(REQUEST, self.exchange(configuration, host, method, body)).await {
             Ok(answer) => answer.map_err(failed),
             Err(_) => Err(failed(format!("no answer within {} s", REQUEST.as_secs()))),
@@ -188,20 +186,4 @@ impl Agent<'_> {
             },
         }
     }
-}
-
-fn configure(papers: &Papers) -> Result<ClientConfig, String> {
-    let unusable = |what: &str, error: &dyn std::fmt::Display| format!("our {what} cannot be used: {error}");
-    let mut roots = RootCertStore::empty();
-    for root in CertificateDer::pem_slice_iter(papers.roots.as_bytes()) {
-        let root = root.map_err(|error| unusable("authorities", &error))?;
-        roots.add(root).map_err(|error| unusable("authorities", &error))?;
-    }
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(papers.certificate.as_bytes()).collect();
-    let chain = chain.map_err(|error| unusable("certificate", &error))?;
-    let key = PrivateKeyDer::from_pem_slice(papers.key.as_bytes()).map_err(|error| unusable("key", &error))?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|error| unusable("protocol", &error))?.with_root_certificates(roots);
-    builder.with_client_auth_cert(chain, key).map_err(|error| unusable("certificate", &error))
 }

@@ -8,7 +8,6 @@
 mod agent;
 mod connections;
 mod dialect;
-mod kept;
 mod outside;
 mod passwords;
 mod rows;
@@ -23,8 +22,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use k8s_openapi::api::core::v1::Pod;
-use kube::{Api, Client};
+use kube::Client;
 use tokio::sync::Semaphore;
 use windlass_core::gate::Permit;
 use windlass_core::lane::Clustering;
@@ -33,9 +31,11 @@ use windlass_kinds::mysql::deeds::{Deed, Place, Probe, Task};
 use windlass_kinds::mysql::facts::{End, Fact, News, Silence, SourceRead};
 use windlass_kinds::mysql::instance::Known;
 
+use crate::guard::Guard;
+use crate::kept::{Kept, Spot};
 use crate::members::{Acted, Members};
 use crate::papers::{NoRegistry, Registry};
-use kept::Kept;
+use crate::pods::same_process;
 use passwords::{Passwords, Vault};
 use session::{Failure, Session, Shut};
 use term::Term;
@@ -46,8 +46,6 @@ const ADMIN_PORT: u16 = 33062;
 const LOOK: Duration = Duration::from_secs(3);
 /// How long a task is waited for, besides what it says itself.
 const TASK: Duration = Duration::from_secs(10);
-/// How long one request to the API server may take.
-const CALL: Duration = Duration::from_secs(3);
 /// How many looks and tasks are under way at once, over all clusters.
 const AT_ONCE: usize = 256;
 
@@ -102,7 +100,7 @@ impl Servers {
 
     /// Changes servers only while this says that it may: it is asked right before each statement.
     pub fn guarded(self, guard: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
-        Self { term: self.term.guarded(guard), ..self }
+        Self { term: self.term.guarded(Guard::new(guard)), ..self }
     }
 
     /// With papers to show to agents.
@@ -147,7 +145,7 @@ impl Servers {
     }
 
     async fn ask(&self, place: &Place) -> Result<Known, Failure> {
-        let kept = match self.kept.take(place) {
+        let kept = match self.kept.take(&spot(place)) {
             // One that was closed while nobody used it says nothing about the server.
             Some(mut session) => session.look().await.ok().map(|answers| (answers, session)),
             None => None,
@@ -158,7 +156,7 @@ impl Servers {
             let (mut session, _) = self.log_in(place).await?;
             (session.look().await?, session)
         };
-        self.kept.keep(place, session);
+        self.kept.keep(spot(place), session);
         let strange =
             |why| Failure::Untried(format!("what the server of pod {:?} said cannot be understood: {why}", place.pod));
         answers.known().map_err(strange)
@@ -172,7 +170,8 @@ impl Servers {
             let why = "the operator is stopping".to_owned();
             return (ended(place, task, End::Failed { why }), None);
         };
-        if let Err(why) = self.same_process(&place).await {
+        let Place { namespace, pod, pod_uid, process, .. } = &place;
+        if let Err(why) = same_process(&self.client, namespace, pod, pod_uid, process).await {
             return (ended(place, task, End::Failed { why }), None);
         }
         let limit = limit(&task);
@@ -207,27 +206,12 @@ impl Servers {
             Err(shut) => Err(shut.into()),
         }
     }
+}
 
-    /// Whether the pod and its container are still those that a task was decided for. One that is about to go is: its server must be
-    /// closed before another one opens.
-    async fn same_process(&self, place: &Place) -> Result<(), String> {
-        let name = &place.pod;
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &place.namespace);
-        let pod = match tokio::time::timeout(CALL, pods.get(name)).await {
-            Ok(Ok(pod)) => pod,
-            Ok(Err(error)) => return Err(format!("pod {name:?} could not be read, so nothing was done to it: {error}")),
-            Err(_) => {
-                return Err(format!("pod {name:?} could not be read within {} s, so nothing was done to it", CALL.as_secs()));
-            }
-        };
-        let statuses = pod.status.and_then(|status| status.container_statuses).unwrap_or_default();
-        let runs = statuses.iter().any(|it| it.container_id.as_deref() == Some(place.process.as_str()));
-        if pod.metadata.uid.as_ref() == Some(&place.pod_uid) && runs {
-            Ok(())
-        } else {
-            Err(format!("pod {name:?} or its server was replaced since this was decided, so nothing was done to it"))
-        }
-    }
+/// The process that a place is.
+fn spot(place: &Place) -> Spot {
+    let Place { namespace, pod, pod_uid, process, address, .. } = place;
+    Spot { server: format!("{namespace}/{pod}"), process: format!("{pod_uid} {process} {address}") }
 }
 
 /// How long we wait for a task. It goes on after that.

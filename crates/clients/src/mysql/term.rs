@@ -1,6 +1,6 @@
-//! The term in which this process looks after servers. Kubernetes refuses what a former leader sends by its versions; a server knows no
-//! versions, so here it is done in two parts: nothing is sent any more when the Lease is not held, and whoever comes next ends the
-//! sessions of everybody before it, with whatever is still on its way in them, before it changes anything.
+//! The term in which this process looks after servers. A former leader is kept out in two parts: nothing is sent any more when the
+//! Lease is not held ([`Guard`]), and whoever comes next ends the sessions of everybody before it, with whatever is still on its way in
+//! them, before it changes anything.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -8,27 +8,26 @@ use std::sync::Arc;
 
 use super::dialect;
 use super::session::{ADMIN, Failure, Session, code};
-
-type Guard = dyn Fn() -> Result<(), String> + Send + Sync;
+use crate::guard::Guard;
 
 /// A term.
 #[derive(Clone)]
 pub(super) struct Term {
     /// What its sessions are known by. No other term has it, of whichever process.
     mark: Arc<str>,
-    guard: Arc<Guard>,
+    guard: Guard,
 }
 
 impl Term {
     /// A term that nothing ends.
     pub(super) fn new() -> Self {
         let chance = || RandomState::new().build_hasher().finish();
-        Self { mark: format!("{:016x}{:016x}", chance(), chance()).into(), guard: Arc::new(|| Ok(())) }
+        Self { mark: format!("{:016x}{:016x}", chance(), chance()).into(), guard: Guard::open() }
     }
 
     /// One in which changes are sent only while this says so.
-    pub(super) fn guarded(self, guard: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
-        Self { guard: Arc::new(guard), ..self }
+    pub(super) fn guarded(self, guard: Guard) -> Self {
+        Self { guard, ..self }
     }
 
     pub(super) fn mark(&self) -> &str {
@@ -37,7 +36,7 @@ impl Term {
 
     /// Whether something may be changed now. It is asked right before each statement.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        (self.guard)().map_err(Failure::Untried)
+        self.guard.check().map_err(Failure::Untried)
     }
 
     /// Ends the sessions of all other terms.
@@ -73,7 +72,7 @@ mod tests {
     fn nothing_is_sent_when_the_lease_is_gone() {
         let term = Term::new();
         assert!(term.check().is_ok());
-        let ended = term.guarded(|| Err("the Lease is gone".into())).check();
+        let ended = term.guarded(Guard::new(|| Err("the Lease is gone".into()))).check();
         assert!(matches!(ended, Err(Failure::Untried(why)) if why == "the Lease is gone"));
     }
 }

@@ -84,6 +84,7 @@ fn our_own_words_keep_the_rules() {
 #[case(MANAGED_BY, true)]
 #[case(INSTANCE, true)]
 #[case(COMPONENT, true)]
+#[case(NAME, true)]
 #[case(RSS_ACTIVE_MEMBER, true)]
 #[case("rss-anything", true)]
 #[case("version", false)]

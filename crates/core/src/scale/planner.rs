@@ -198,6 +198,7 @@ fn scale_in(view: &View, limits: &Limits, members: &Ordinals, leaving: &Ordinals
     let parallelism = limits.scale_in_parallelism;
     let mut places = parallelism.get().saturating_sub(view.places_taken(members));
     let mut more = limits.guard.more();
+    let is_guarded = |ordinal| !limits.unguarded.contains(ordinal);
     let mut removed = Vec::new();
     let mut unfinished = None;
     for ordinal in leaving.iter().rev() {
@@ -210,11 +211,13 @@ fn scale_in(view: &View, limits: &Limits, members: &Ordinals, leaving: &Ordinals
             (Drain::Draining, _) => None,
             (Drain::Unknown, _) => Some(Hold::ProgressUnknown),
             // The guard is named before the parallelism: it may need a person, a place does not.
-            (Drain::NotStarted, _) if more == 0 => Some(Hold::Guarded { because: limits.guard.because().to_owned() }),
+            (Drain::NotStarted, _) if more == 0 && is_guarded(ordinal) => {
+                Some(Hold::Guarded { because: limits.guard.because().to_owned() })
+            }
             (Drain::NotStarted, _) if places == 0 => Some(Hold::NoPlace { parallelism }),
             (Drain::NotStarted, _) => {
                 places -= 1;
-                more -= 1;
+                more -= u16::from(is_guarded(ordinal));
                 scale.start.insert(ordinal);
                 None
             }

@@ -58,6 +58,7 @@ prop_compose! {
             } else {
                 Guard::AtMost { more, because: "a rule".to_owned() }
             },
+            unguarded: Ordinals::new(),
         }
     }
 }

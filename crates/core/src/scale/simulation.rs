@@ -57,6 +57,7 @@ impl World {
             scale_in_parallelism: parallelism(&mut dice),
             scale_out_parallelism: parallelism(&mut dice),
             guard: Guard::Open,
+            unguarded: Ordinals::new(),
         };
         Self { dice, slotted, floor, limits, truth, called_off: Ordinals::new() }
     }

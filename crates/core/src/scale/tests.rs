@@ -12,6 +12,7 @@ fn limits(scale_in: u16, scale_out: u16) -> Limits {
         scale_in_parallelism: NonZeroU16::new(scale_in).unwrap(),
         scale_out_parallelism: NonZeroU16::new(scale_out).unwrap(),
         guard: Guard::Open,
+        unguarded: Ordinals::new(),
     }
 }
 
@@ -147,6 +148,17 @@ fn guard_bounds_the_drains_that_start(#[case] more: u16, #[case] started: &[u16]
         let held = hold(&scale, 2).unwrap().to_string();
         assert_eq!(held, "may not leave now: 3 stores must stay up");
     }
+}
+
+#[rstest]
+#[case(0, &[4])]
+#[case(1, &[4, 5])]
+fn a_member_that_gives_nothing_leaves_past_the_guard(#[case] more: u16, #[case] started: &[u16]) {
+    let guard = Guard::AtMost { more, because: "3 stores must stay up".to_owned() };
+    let limits = Limits { guard, unguarded: Ordinals::from([4]), ..limits(3, 1) };
+    let scale = plan(&view(Layout::plain(6), Layout::plain(3), &[]), &limits);
+    assert_eq!(scale.start, started.iter().copied().collect());
+    assert!(matches!(hold(&scale, 3), Some(Hold::Guarded { .. })));
 }
 
 #[test]

@@ -114,11 +114,14 @@ pub struct Limits {
     pub scale_out_parallelism: NonZeroU16,
     /// How many more members may go.
     pub guard: Guard,
+    /// Members that the guard does not count: they give nothing, so that nothing is missing when they go.
+    pub unguarded: Ordinals,
 }
 
 /// One at a time and no guard: what an absent scale policy means.
 impl Default for Limits {
     fn default() -> Self {
-        Self { scale_in_parallelism: NonZeroU16::MIN, scale_out_parallelism: NonZeroU16::MIN, guard: Guard::Open }
+        let one = NonZeroU16::MIN;
+        Self { scale_in_parallelism: one, scale_out_parallelism: one, guard: Guard::Open, unguarded: Ordinals::new() }
     }
 }

@@ -18,7 +18,10 @@ use windlass_core::labels;
 use windlass_core::views::{Children, Meta};
 
 pub(crate) use refresh::refresh;
-pub(crate) use slim::{Child, Claim, ConfigMap, DisruptionBudget, Pod, Secret, Service, ServiceAccount, StatefulSet, Template};
+pub(crate) use slim::{
+    Child, Claim, ConfigMap, Deployment, DisruptionBudget, Pod, Role, RoleBinding, Secret, Service, ServiceAccount,
+    StatefulSet, Template,
+};
 pub(crate) use watch::{Watched, run as run_watch, watch_children};
 
 /// The collection of logbooks.

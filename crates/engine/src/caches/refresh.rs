@@ -8,7 +8,10 @@ use kube::api::ListParams;
 use windlass_core::kind::KIND_LABEL;
 use windlass_core::labels;
 
-use super::slim::{Child, Claim, ConfigMap, DisruptionBudget, Pod, Secret, Service, ServiceAccount, StatefulSet, Template};
+use super::slim::{
+    Child, Claim, ConfigMap, Deployment, DisruptionBudget, Pod, Role, RoleBinding, Secret, Service, ServiceAccount,
+    StatefulSet, Template,
+};
 use super::{Caches, Key, version};
 use crate::calls::{CallError, Calls};
 use crate::logbook;
@@ -23,6 +26,9 @@ pub(crate) async fn refresh(calls: &Calls, caches: &Caches, key: &Key) -> Result
     children::<ConfigMap>(calls, caches, key, "").await?;
     children::<Secret>(calls, caches, key, "").await?;
     children::<ServiceAccount>(calls, caches, key, "").await?;
+    children::<Deployment>(calls, caches, key, "").await?;
+    children::<Role>(calls, caches, key, "").await?;
+    children::<RoleBinding>(calls, caches, key, "").await?;
     children::<Template>(calls, caches, key, &format!(",{}={}", labels::KEEPS, labels::KEEPS_TEMPLATE)).await?;
     let before = caches.logbook(key);
     match (logbook::read(calls, key).await?, before) {
@@ -34,14 +40,7 @@ pub(crate) async fn refresh(calls: &Calls, caches: &Caches, key: &Key) -> Result
 }
 
 async fn children<C: Child>(calls: &Calls, caches: &Caches, key: &Key, more: &str) -> Result<(), CallError> {
-    let labels = format!(
-        "{}={},{}={},{KIND_LABEL}={}{more}",
-        labels::MANAGED_BY,
-        labels::MANAGED_BY_WINDLASS,
-        labels::INSTANCE,
-        key.name,
-        key.kind
-    );
+    let labels = format!("{}={},{KIND_LABEL}={}{more}", labels::INSTANCE, key.name, key.kind);
     let list = |client| {
         let (api, parameters) = (Api::<C>::namespaced(client, &key.namespace), ListParams::default().labels(&labels));
         async move { api.list(&parameters).await }

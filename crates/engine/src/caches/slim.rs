@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use k8s_openapi::api::{apps, core, policy};
+use jiff::Timestamp;
+use k8s_openapi::api::{apps, core, policy, rbac};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::Resource;
 use kube::core::ObjectMeta;
@@ -132,6 +133,42 @@ applied!(
     ServiceAccount, core::v1::ServiceAccount, secrets, |_| Compact::of(&Value::Object(Map::new())), service_accounts
 );
 
+applied!(Deployment, apps::v1::Deployment, spec, Compact::of, deployments);
+
+/// A child that is applied as a whole and has no spec: its name here, its type, and where it is kept. All of its fields are.
+macro_rules! specless {
+    ($name:ident, $type:ty, $shelf:ident) => {
+        #[derive(Resource, Clone, Debug, Deserialize, Serialize)]
+        #[resource(inherit = $type)]
+        pub(crate) struct $name {
+            metadata: ObjectMeta,
+            #[serde(flatten)]
+            fields: Map<String, Value>,
+        }
+
+        impl Child for $name {
+            type View = ObjectView;
+
+            fn view(self) -> ObjectView {
+                let mut fields = self.fields;
+                fields.retain(|name, _| name != "apiVersion" && name != "kind");
+                ObjectView { meta: slim(self.metadata), spec: Compact::of(&Value::Object(fields)) }
+            }
+
+            fn shelf(children: &mut Children) -> &mut BTreeMap<String, ObjectView> {
+                &mut children.$shelf
+            }
+
+            fn known(view: &ObjectView) -> &Meta {
+                &view.meta
+            }
+        }
+    };
+}
+
+specless!(Role, rbac::v1::Role, roles);
+specless!(RoleBinding, rbac::v1::RoleBinding, role_bindings);
+
 #[derive(Resource, Clone, Debug, Deserialize, Serialize)]
 #[resource(inherit = apps::v1::StatefulSet)]
 pub(crate) struct StatefulSet {
@@ -148,6 +185,7 @@ pub(crate) struct StatefulSet {
 struct StatefulSetStatus {
     observed_generation: Option<i64>,
     update_revision: Option<String>,
+    current_revision: Option<String>,
 }
 
 impl Child for StatefulSet {
@@ -160,6 +198,7 @@ impl Child for StatefulSet {
             replicas: replicas.unwrap_or(1),
             observed_generation: self.status.observed_generation,
             update_revision: self.status.update_revision,
+            current_revision: self.status.current_revision,
         }
     }
 
@@ -224,10 +263,12 @@ struct PodStatus {
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct PodCondition {
     #[serde(rename = "type")]
     type_: String,
     status: String,
+    last_transition_time: Option<Time>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -238,11 +279,28 @@ struct ContainerStatus {
     container_id: Option<String>,
     #[serde(default)]
     state: ContainerState,
+    #[serde(default)]
+    last_state: ContainerState,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct ContainerState {
     running: Option<Value>,
+    terminated: Option<Terminated>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Terminated {
+    finished_at: Option<Time>,
+}
+
+impl ContainerStatus {
+    /// When its last process ended. A kubelet that lost sight of one tells that it ended, and not when.
+    fn ended(&self) -> Option<Timestamp> {
+        let terminated = self.state.terminated.as_ref().or(self.last_state.terminated.as_ref())?;
+        Some(terminated.finished_at.as_ref().map_or(Timestamp::MAX, |time| time.0))
+    }
 }
 
 impl Child for Pod {
@@ -251,12 +309,15 @@ impl Child for Pod {
     fn view(self) -> PodView {
         let Self { metadata, spec, status } = self;
         let first = spec.containers.first().map(|container| container.name.clone()).unwrap_or_default();
-        let process = status.container_statuses.into_iter().find(|it| it.name == first && it.state.running.is_some());
+        let ready = status.conditions.into_iter().find(|it| it.type_ == "Ready");
+        let main = status.container_statuses.into_iter().find(|it| it.name == first);
         PodView {
             meta: slim(metadata),
             phase: status.phase,
-            ready: status.conditions.iter().any(|it| it.type_ == "Ready" && it.status == "True"),
-            process: process.and_then(|it| it.container_id),
+            ready: ready.as_ref().is_some_and(|it| it.status == "True"),
+            ready_since: ready.and_then(|it| it.last_transition_time).map(|time| time.0),
+            ended: main.as_ref().and_then(ContainerStatus::ended),
+            process: main.filter(|it| it.state.running.is_some()).and_then(|it| it.container_id),
             address: status.pod_ip,
             config_maps: spec.volumes.into_iter().filter_map(|volume| Some(volume.config_map?.name)).collect(),
             arguments: spec.containers.into_iter().filter_map(|it| Some((it.name, it.args.into_iter().next()?))).collect(),

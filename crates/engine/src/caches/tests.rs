@@ -1,6 +1,7 @@
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::slim::{Claim, Pod, Service};
+use super::slim::{Claim, Deployment, Pod, Role, RoleBinding, Service};
 use super::*;
 
 fn object(name: &str, uid: &str, version: u64) -> Value {
@@ -135,17 +136,28 @@ fn objects_without_our_labels_are_nobodys() {
 
 #[test]
 fn only_the_first_container_counts_and_only_while_it_runs() {
-    let pod = |state: Value| {
+    let pod = |state: Value, before: Value| {
         let mut pod = object("p", "u", 1);
         pod["spec"] = json!({ "containers": [{ "name": "db" }, { "name": "side" }] });
         pod["status"] = json!({ "phase": "Running", "containerStatuses": [
-            { "name": "side", "containerID": "c://side", "state": { "running": {} } },
-            { "name": "db", "containerID": "c://db", "state": state },
+            { "name": "side", "containerID": "c://side", "state": { "running": {} }, "lastState": ended("2026-01-01T00:00:00Z") },
+            { "name": "db", "containerID": "c://db", "state": state, "lastState": before },
         ] });
-        serde_json::from_value::<Pod>(pod).unwrap().view().process
+        let view = serde_json::from_value::<Pod>(pod).unwrap().view();
+        (view.process, view.ended)
     };
-    assert_eq!(pod(json!({ "running": { "startedAt": "x" } })), Some("c://db".to_owned()));
-    assert_eq!(pod(json!({ "terminated": { "exitCode": 1 } })), None);
+    let (runs, none, noon) = (json!({ "running": { "startedAt": "x" } }), json!({}), "2026-11-17T12:00:00Z");
+    let at_noon = Some(noon.parse().unwrap());
+    assert_eq!(pod(runs.clone(), none.clone()), (Some("c://db".to_owned()), None));
+    assert_eq!(pod(runs, ended(noon)), (Some("c://db".to_owned()), at_noon));
+    assert_eq!(pod(ended(noon), none.clone()), (None, at_noon));
+    assert_eq!(pod(json!({ "waiting": {} }), ended(noon)), (None, at_noon));
+    assert_eq!(pod(json!({ "waiting": {} }), none.clone()), (None, None));
+    assert_eq!(pod(json!({ "terminated": { "exitCode": 137, "finishedAt": null } }), none), (None, Some(Timestamp::MAX)));
+}
+
+fn ended(at: &str) -> Value {
+    json!({ "terminated": { "exitCode": 1, "finishedAt": at } })
 }
 
 #[tokio::test]
@@ -159,4 +171,29 @@ async fn whoever_waits_for_a_cluster_is_woken_by_its_objects_only() {
     assert!(futures::poll!(std::pin::pin!(notify.notified())).is_pending());
     caches.put(service("s", "u", 2));
     notify.notified().await;
+}
+
+#[test]
+fn of_roles_and_their_bindings_every_field_is_kept_and_nothing_else() {
+    let with = |fields: Value| {
+        let mut object = object("a-discovery", "u", 5);
+        object.as_object_mut().unwrap().remove("spec");
+        object.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        object
+    };
+    let rules = json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }]);
+    let subjects = json!([{ "kind": "ServiceAccount", "name": "a-discovery" }]);
+    let reference = json!({ "kind": "Role", "name": "a-discovery", "apiGroup": "rbac.authorization.k8s.io" });
+    let role: Role = serde_json::from_value(with(json!({ "apiVersion": "v1", "kind": "Role", "rules": rules }))).unwrap();
+    let binding = with(json!({ "kind": "RoleBinding", "subjects": subjects, "roleRef": reference }));
+    let binding: RoleBinding = serde_json::from_value(binding).unwrap();
+    let deployment: Deployment = serde_json::from_value(object("a-discovery", "u", 5)).unwrap();
+    let caches = Caches::default();
+    caches.put(role);
+    caches.put(binding);
+    caches.put(deployment);
+    let children = caches.children(&key());
+    assert_eq!(children.roles["a-discovery"].spec.value(), json!({ "rules": rules }));
+    assert_eq!(children.role_bindings["a-discovery"].spec.value(), json!({ "subjects": subjects, "roleRef": reference }));
+    assert_eq!(children.deployments["a-discovery"].spec.value(), json!({ "v": 5 }));
 }

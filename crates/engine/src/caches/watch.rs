@@ -15,9 +15,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_api::Logbook;
 use windlass_api::logbook::LogbookSpec;
+use windlass_core::kind::KIND_LABEL;
 use windlass_core::labels;
 
-use super::slim::{Child, Claim, ConfigMap, DisruptionBudget, Pod, Secret, Service, ServiceAccount, StatefulSet, Template};
+use super::slim::{
+    Child, Claim, ConfigMap, Deployment, DisruptionBudget, Pod, Role, RoleBinding, Secret, Service, ServiceAccount,
+    StatefulSet, Template,
+};
 use super::{Caches, LOGBOOKS, name_of, version_of};
 use crate::metrics::Metrics;
 
@@ -112,6 +116,9 @@ pub(crate) fn watch_children(
         watches.child::<ConfigMap>(),
         watches.child::<Secret>(),
         watches.child::<ServiceAccount>(),
+        watches.child::<Deployment>(),
+        watches.child::<Role>(),
+        watches.child::<RoleBinding>(),
         watches.selected::<Template>(&format!("{}={}", labels::KEEPS, labels::KEEPS_TEMPLATE)),
         watches.logbooks(),
     ]
@@ -138,7 +145,8 @@ impl Watches<'_> {
     }
 
     fn config() -> watcher::Config {
-        watcher::Config::default().labels(&format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_WINDLASS))
+        // What other operators made has it as well, once it is taken over; their label for themselves stays.
+        watcher::Config::default().labels(KIND_LABEL)
     }
 
     fn child<C: Child>(&self) -> watch::Receiver<bool> {

@@ -35,7 +35,10 @@ pub fn digest<W: World>(server: &FakeApiServer, world: &W) -> Value {
         match key.plural.as_str() {
             _ if key.namespace != NAMESPACE => {}
             "events" | "leases" | "namespaces" => {}
-            plural if plural == resource && key.name == W::CLUSTER => status = object["status"].clone(),
+            plural if plural == resource && key.name == W::CLUSTER => {
+                status = object["status"].clone();
+                world.settle_status(&mut status);
+            }
             "logbooks" if key.name == logbook => {
                 remembered = logbook_of(object);
                 world.settle_logbook(&mut remembered["spec"]);

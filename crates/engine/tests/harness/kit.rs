@@ -7,8 +7,8 @@ use futures::future::BoxFuture;
 use kube::Resource as _;
 use serde_json::Value;
 use windlass_core::kind::Kind;
-use windlass_testkit::FakeApiServer;
 use windlass_testkit::world::StatefulSetController;
+use windlass_testkit::{Call, FakeApiServer, Store};
 
 /// The namespace in which everything happens.
 pub const NAMESPACE: &str = "default";
@@ -57,6 +57,19 @@ pub trait World: Send + Sync + Sized + 'static {
 
     /// Replaces what in a logbook depends on when something happened by what it means.
     fn settle_logbook(&self, _logbook: &mut Value) {}
+
+    /// Replaces what in a status depends on when something happened by what it means.
+    fn settle_status(&self, _status: &mut Value) {}
+
+    /// Whether the end of an object was foretold elsewhere than among the intents: on itself, or by the user.
+    fn is_foretold(_store: &Store, _call: &Call) -> bool {
+        false
+    }
+
+    /// Whether no pause holds back writes to this object.
+    fn is_never_held(_call: &Call) -> bool {
+        false
+    }
 
     /// Asks a member.
     fn ask(&self, probe: <Self::Kind as Kind>::Probe) -> BoxFuture<'static, <Self::Kind as Kind>::Fact>;

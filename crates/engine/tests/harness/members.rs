@@ -29,7 +29,13 @@ pub struct Backstage<W: World> {
 
 impl<W: World> Backstage<W> {
     pub fn new(server: FakeApiServer, world: W, director: Director) -> Self {
-        let judge = Judge { resource: plural::<W::Kind>(), cluster: W::CLUSTER.to_owned(), logbook: logbook_name::<W>() };
+        let judge = Judge {
+            resource: plural::<W::Kind>(),
+            cluster: W::CLUSTER.to_owned(),
+            logbook: logbook_name::<W>(),
+            is_foretold: W::is_foretold,
+            is_never_held: W::is_never_held,
+        };
         Self { server, world, director, judge, breaches: Mutex::default(), late: Mutex::default() }
     }
 

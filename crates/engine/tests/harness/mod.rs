@@ -2,7 +2,7 @@
 //! members, and perturbs it: it kills the controller around each call that changes something, deceives it about the past, loses its
 //! events and answers, and lets late requests of a dead controller arrive. The end must be the same as without all that.
 //!
-//! Nothing here knows a kind: a kind adds a [`kit::World`] and its scenarios (see `replicated` and `mysql`).
+//! Nothing here knows a kind: a kind adds a [`kit::World`] and its scenarios (see `replicated`, `mysql` and `tidb`).
 
 pub mod cases;
 pub mod digest;
@@ -15,3 +15,4 @@ pub mod play;
 pub mod replicated;
 pub mod run;
 pub mod sabotage;
+pub mod tidb;

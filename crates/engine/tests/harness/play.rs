@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use windlass_engine::{Calls, Clock, Controller, Health, Metrics, Settings};
 use windlass_testkit::world::StatefulSetController;
-use windlass_testkit::{FakeApiServer, Line};
+use windlass_testkit::{Clock as ServerClock, FakeApiServer, Line};
 
 use super::digest::digest;
 use super::director::{Director, EXPIRY, Numbered};
@@ -37,6 +37,11 @@ const PACE: Duration = Duration::from_millis(100);
 const SLOW_PACE: Duration = Duration::from_millis(500);
 /// The day on which simulated time begins: 2026-01-01T00:00:00Z.
 const FIRST_DAY: i64 = 1_767_225_600;
+
+/// The moment at which so much simulated time has passed.
+pub fn moment(time: Duration) -> Timestamp {
+    Timestamp::from_second(FIRST_DAY).unwrap() + SignedDuration::try_from(time).unwrap()
+}
 
 /// A state from which scenarios can begin.
 pub struct Snapshot<W> {
@@ -185,6 +190,8 @@ impl<W: World> Play<'_, W> {
         let base = self.base;
         let curtain = runtime.block_on(async {
             let since = Instant::now();
+            // Kubernetes and the operator have the same time.
+            self.stage.server.set_clock(ServerClock::tokio(moment(base)));
             if let Some(past) = past {
                 line.hold_view_at(past);
             }
@@ -298,8 +305,7 @@ fn shortened(wish: &Wish) -> String {
 
 /// Starts a controller at this time. Each is another process of the same release.
 fn start<W: World>(life: &Arc<Life<W>>, calls: Calls, metrics: &Arc<Metrics>, time: Duration, number: usize) {
-    let start = Timestamp::from_second(FIRST_DAY).unwrap() + SignedDuration::try_from(time).unwrap();
-    let mut settings = Settings { clock: Clock::Counted { start, since: Instant::now() }, ..Settings::default() };
+    let mut settings = Settings { clock: Clock::Counted { start: moment(time), since: Instant::now() }, ..Settings::default() };
     settings.identity.release = "ops/windlass".into();
     // A time is not enough: two may begin at the same one.
     settings.identity.holder = format!("process-{}-{number}", time.as_millis());

@@ -21,6 +21,8 @@ use super::sabotage::Sabotage;
 const CASE: &str = "WINDLASS_CASE";
 /// The variable that says how often it is played: the runtime's own dice fall differently each time.
 const TIMES: &str = "WINDLASS_TIMES";
+/// Custom resources with hundreds of fields are moved about on the stack, in builds that do not optimise.
+const STACK: usize = 32 << 20;
 /// How many failing cases are told in full.
 const TOLD: usize = 5;
 
@@ -122,6 +124,10 @@ impl<W: World> Prepared<W> {
 
 /// Plays a scenario with a law broken on purpose, or with a world that its script spoils, and tells what was found.
 pub fn spoiled<W: World>(name: &str, sabotage: Option<Sabotage>, spoil: fn(&W)) -> Vec<Breach> {
+    in_parallel(&[name], |name| spoil_and_play::<W>(name, sabotage, spoil)).remove(0)
+}
+
+fn spoil_and_play<W: World>(name: &str, sabotage: Option<Sabotage>, spoil: fn(&W)) -> Vec<Breach> {
     let scenario = W::scenarios().into_iter().find(|scenario| scenario.name == name).unwrap();
     let setup = Part { script: &scenario.setup, goal: scenario.ready, settles: true, past: None, sabotage: None };
     let made = play(&Snapshot::empty(), &setup, Director::new(Vec::new()));
@@ -221,7 +227,7 @@ fn in_parallel<T: Sync, R: Send>(pieces: &[T], work: impl Fn(&T) -> R + Sync) ->
     let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     std::thread::scope(|scope| {
         for _ in 0..workers {
-            scope.spawn(|| {
+            let worker = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(piece) = pieces.get(index) else { return };
@@ -229,6 +235,7 @@ fn in_parallel<T: Sync, R: Send>(pieces: &[T], work: impl Fn(&T) -> R + Sync) ->
                     *results[index].lock().unwrap() = Some(result);
                 }
             });
+            drop(worker.unwrap());
         }
     });
     results.into_iter().map(|result| result.into_inner().unwrap().unwrap()).collect()

@@ -1,5 +1,5 @@
-use serde_json::json;
-use windlass_core::labels::{AS_GOOD_AS, CLAIM_INPUTS, DESIRED_HASH, TEMPLATE_INPUTS};
+use serde_json::{Value, json};
+use windlass_core::labels::{ADOPTED, AS_GOOD_AS, CLAIM_INPUTS, DESIRED_HASH, TEMPLATE_INPUTS};
 use windlass_core::views::Compact;
 
 use super::super::fixture::{Fixture, SET, claim_name, pod_name};

@@ -15,7 +15,15 @@ fn owner() -> Owner {
 
 fn wanted(kind: ObjectKind, name: &str, spec: Value) -> Manifest {
     let object = ObjectRef { kind, namespace: "shop".into(), name: name.into() };
-    Manifest { object, labels: BTreeMap::new(), annotations: BTreeMap::new(), owner: owner(), spec, over: None }
+    Manifest {
+        object,
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        owner: owner(),
+        spec,
+        over: None,
+        never_held: false,
+    }
 }
 
 fn view(name: &str, age: u8, spec: &Value) -> (String, ObjectView) {

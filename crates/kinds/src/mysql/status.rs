@@ -9,7 +9,7 @@ use windlass_core::gate::Door;
 use windlass_core::kind::{Observed, Report};
 use windlass_core::lane::Lane;
 use windlass_core::outcome::Outcome;
-use windlass_core::reason;
+use windlass_core::{reason, telling};
 
 use super::MySql;
 use super::deeds::Deed;
@@ -81,7 +81,7 @@ fn conditions(scene: &Scene<'_>, report: &Report<'_, Deed>, state: State) -> Con
     stateful_set(scene, &mut conditions);
     let (unsaved, why) = backup(scene.observed.resource.spec.backup_policy_name.as_deref());
     conditions.set(BACKUP_ACTIVE, false, unsaved, why);
-    let stalled = stalled(report);
+    let stalled = telling::stalled(report);
     let failed = report.taken.iter().find_map(|(step, outcome)| match outcome {
         Outcome::Failed { why } | Outcome::Foreign { why } => Some(format!("{step}: {}", brief(why))),
         _ => None,
@@ -92,15 +92,8 @@ fn conditions(scene: &Scene<'_>, report: &Report<'_, Deed>, state: State) -> Con
         }
         None => conditions.set(RECONCILE_SUCCESS, true, reason!(reasons::RECONCILE_SUCCESS), "reconcile successfully"),
     };
-    let busy = busy(scene.observed, report);
-    match &busy {
-        Some(busy) => conditions.set(Common::Progressing, true, reason!("Working"), busy),
-        None => conditions.set(Common::Progressing, false, reason!("Idle"), "nothing is in hand"),
-    };
-    match &stalled {
-        Some((reason, message)) => conditions.set_at(Common::Stalled, true, *reason, message, newest),
-        None => conditions.set(Common::Stalled, false, reason!("NothingBlocked"), "nothing waits for a person"),
-    };
+    let busy = telling::busy(scene.observed, report);
+    telling::tell_work(busy.as_ref(), stalled.as_ref(), Some(newest), &mut conditions);
     let idle = report.plan.steps.is_empty() && busy.is_none() && report.held.is_empty();
     // Pods of another template, or a StatefulSet that was not looked at since it changed, are not what the spec asks for.
     let current = conditions.truth(STATEFUL_SET_READY) == Truth::True;
@@ -161,30 +154,6 @@ fn lanes(report: &Report<'_, Deed>, newest: i64, conditions: &mut Conditions) {
         };
         conditions.set_at(type_, truth, reason, message, newest);
     }
-}
-
-fn stalled(report: &Report<'_, Deed>) -> Option<(Reason, String)> {
-    let failed = report.taken.iter().find_map(|(step, outcome)| match outcome {
-        Outcome::Failed { why } => Some((reason!("StepFailed"), format!("{step}: {}", brief(why)))),
-        Outcome::Foreign { why } => Some((reason!("ForeignObject"), why.clone())),
-        _ => None,
-    });
-    report.plan.waiting.iter().find(|it| it.stalled).map(|it| (it.reason, it.message.clone())).or(failed)
-}
-
-/// What is being done, without anything that changes by itself.
-fn busy(observed: &Observed<'_, MySql>, report: &Report<'_, Deed>) -> Option<String> {
-    let running = observed.running.iter().map(ToString::to_string);
-    let taken = report.taken.iter().filter(|(_, outcome)| !matches!(outcome, Outcome::Done { .. }));
-    let taken = taken.map(|(step, outcome)| match (outcome, outcome.why()) {
-        (Outcome::Retry { .. }, Some(why)) => format!("{step} ({why})"),
-        _ => step.to_string(),
-    });
-    let waiting = report.plan.waiting.iter().filter(|it| !it.stalled).map(|it| it.message.clone());
-    let mut all: Vec<String> = running.chain(taken).chain(waiting).collect();
-    let mut seen = std::collections::BTreeSet::new();
-    all.retain(|text| seen.insert(text.clone()));
-    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// Whether backups are taken: by this version never, and that is said rather than left to be found out.

@@ -305,6 +305,7 @@ impl Fixture {
                         replicas: size,
                         observed_generation: Some(1),
                         update_revision: Some("r1".into()),
+                        ..StatefulSetView::default()
                     };
                     self.children.stateful_sets.insert(name, set);
                 }

@@ -8,7 +8,7 @@ use std::num::NonZeroU16;
 use windlass_core::conditions::Reason;
 use windlass_core::kind::Observed;
 use windlass_core::memory::ways_out;
-use windlass_core::ordinals::{Layout, Ordinal};
+use windlass_core::ordinals::{Layout, Ordinal, Ordinals};
 use windlass_core::plan::{Plan, Waiting};
 use windlass_core::scale::{self, Drain, Guard, Limits, Scale, View};
 use windlass_core::step::{Act, ObjectKind, ObjectRef, Step};
@@ -28,7 +28,6 @@ pub(super) mod reason {
     use windlass_core::conditions::Reason;
 
     pub(in super::super) const INVALID_SPEC: Reason = windlass_core::reason!("InvalidSpec");
-    pub(in super::super) const FOREIGN_OBJECT: Reason = windlass_core::reason!("ForeignObject");
     pub(in super::super) const LOGBOOK_LOST: Reason = windlass_core::reason!("LogbookLost");
     pub(in super::super) const LOGBOOK_CONTRADICTED: Reason = windlass_core::reason!("LogbookContradicted");
     pub(in super::super) const BELOW_RESTORE: Reason = windlass_core::reason!("ReplicasBelowRestore");
@@ -195,6 +194,7 @@ impl Planner<'_, '_> {
             scale_in_parallelism: NonZeroU16::new(at_once).unwrap_or(NonZeroU16::MIN),
             scale_out_parallelism: NonZeroU16::MAX,
             guard: Guard::Open,
+            unguarded: Ordinals::new(),
         }
     }
 

@@ -1,19 +1,18 @@
 //! What is told of a cluster. Computed from observation alone; of the stored status only the times of conditions are read.
 
 use windlass_api::replicated::{MembersStatus, Phase, ReplicatedStatefulSetStatus};
-use windlass_core::conditions::{Common, Conditions, Previous, Reason, Truth, brief};
+use windlass_core::conditions::{Common, Conditions, Previous, Reason, Truth};
 use windlass_core::gate::Door;
-use windlass_core::kind::{Figures, Kind as _, Observed, Report};
+use windlass_core::kind::{Figures, Observed, Report};
 use windlass_core::lane::Lane;
-use windlass_core::outcome::Outcome;
-use windlass_core::reason;
+use windlass_core::{reason, telling};
 
 use super::Replicated;
 use super::build;
 use super::facts::Role;
 use super::hooks::HookRun;
 use super::members::{Member, Members};
-use super::plan::reason::{FOREIGN_OBJECT, INVALID_SPEC};
+use super::plan::reason::INVALID_SPEC;
 use super::validate::understand;
 
 pub(super) fn status(observed: &Observed<'_, Replicated>, report: &Report<'_, HookRun>) -> ReplicatedStatefulSetStatus {
@@ -88,13 +87,8 @@ impl Verdict {
         let serving = members.iter().filter(|member| member.serves()).count();
         let wanted = usize::from(replicas.unwrap_or(0));
         let ready_pods = members.iter().filter(|member| member.serves() && member.pod.is_some_and(|pod| pod.ready)).count();
-        let failed = report.taken.iter().find_map(|(step, outcome)| match outcome {
-            Outcome::Failed { why } => Some((reason!("StepFailed"), format!("{step}: {}", brief(why)))),
-            Outcome::Foreign { why } => Some((FOREIGN_OBJECT, why.clone())),
-            _ => None,
-        });
-        let stalled = waiting.iter().find(|it| it.stalled).map(|it| (it.reason, it.message.clone())).or(failed);
-        let busy = busy(observed, report);
+        let stalled = telling::stalled(report);
+        let busy = telling::busy(observed, report);
         let complete = replicas.is_some() && members.len() == wanted && ready_pods == wanted;
         // What a step of this pass changed is not seen yet: the next pass tells.
         let idle = report.plan.steps.is_empty() && busy.is_none();
@@ -125,23 +119,6 @@ impl Verdict {
     }
 }
 
-/// What is being done, without anything that changes by itself.
-fn busy(observed: &Observed<'_, Replicated>, report: &Report<'_, HookRun>) -> Option<String> {
-    let running = observed.running.iter().map(ToString::to_string);
-    let taken = report.taken.iter().filter(|(_, outcome)| !matches!(outcome, Outcome::Done { .. })).map(|(step, outcome)| {
-        let trouble = matches!(outcome, Outcome::Retry { .. }).then(|| outcome.why()).flatten();
-        trouble.map_or_else(|| step.to_string(), |why| format!("{step} ({why})"))
-    });
-    let waiting = report.plan.waiting.iter().filter(|it| !it.stalled).map(|it| it.message.clone());
-    let mut all: Vec<String> = Vec::new();
-    for text in running.chain(taken).chain(waiting) {
-        if !all.contains(&text) {
-            all.push(text);
-        }
-    }
-    (!all.is_empty()).then(|| all.join("; "))
-}
-
 fn phase(verdict: &Verdict, report: &Report<'_, HookRun>) -> Phase {
     let both_closed = [Lane::Resources, Lane::Clustering].iter().all(|lane| *report.gate.door(*lane) == Door::Closed);
     let was_complete = report.remembered.counts.restore > 0;
@@ -155,14 +132,6 @@ fn phase(verdict: &Verdict, report: &Report<'_, HookRun>) -> Phase {
     }
 }
 
-fn owner(report: &Report<'_, HookRun>) -> String {
-    let claim = report.remembered.claim.as_ref();
-    claim.map_or_else(
-        || "this operator manages the cluster".to_owned(),
-        |claim| format!("release {} manages the cluster", claim.release),
-    )
-}
-
 fn conditions(observed: &Observed<'_, Replicated>, report: &Report<'_, HookRun>, verdict: &Verdict) -> Conditions {
     let newest = observed.resource.metadata.generation.unwrap_or_default();
     let acted = report.remembered.acted_generation.unwrap_or_default();
@@ -174,36 +143,10 @@ fn conditions(observed: &Observed<'_, Replicated>, report: &Report<'_, HookRun>,
         Truth::Unknown => (reason!("MembersUnknown"), "members have not answered yet"),
     };
     conditions.set(Common::Available, verdict.available, available.0, available.1);
-    match &verdict.busy {
-        Some(busy) => conditions.set(Common::Progressing, true, reason!("Working"), busy),
-        None => conditions.set(Common::Progressing, false, reason!("Idle"), "nothing is in hand"),
-    };
-    match &verdict.stalled {
-        // That a spec is refused is known for the newest one at once.
-        Some((reason, message)) if !verdict.valid => conditions.set_at(Common::Stalled, true, *reason, message, newest),
-        Some((reason, message)) => conditions.set(Common::Stalled, true, *reason, message),
-        None => conditions.set(Common::Stalled, false, reason!("NothingBlocked"), "nothing waits for a person"),
-    };
-    let requests = Replicated::pause(observed.resource);
-    for (type_, lane) in [(Common::ReconciliationActive, Lane::Resources), (Common::ClusteringActive, Lane::Clustering)] {
-        let why = &requests.lane(lane).reason;
-        let because = if why.is_empty() { String::new() } else { format!(": {why}") };
-        let (truth, reason, message) = match report.gate.door(lane) {
-            Door::Open => (true, reason!("Active"), "steps are taken".to_owned()),
-            Door::Opening => {
-                (true, reason!("Resuming"), "the pause is withdrawn; steps are taken from the next pass on".to_owned())
-            }
-            Door::Closing { awaiting } => {
-                (true, reason!("Pausing"), format!("no step starts; awaiting the end of: {}", awaiting.join("; ")))
-            }
-            Door::Closed => (false, reason!("Paused"), format!("nothing is written, by the user's wish{because}")),
-        };
-        conditions.set_at(type_, truth, reason, message, newest);
-    }
-    match &verdict.stalled {
-        Some((FOREIGN_OBJECT, why)) => conditions.set_at(Common::Managed, Truth::Unknown, FOREIGN_OBJECT, why, newest),
-        _ => conditions.set_at(Common::Managed, true, reason!("Owned"), owner(report), newest),
-    };
+    // That a spec is refused is known for the newest one at once.
+    telling::tell_work(verdict.busy.as_ref(), verdict.stalled.as_ref(), (!verdict.valid).then_some(newest), &mut conditions);
+    telling::tell_lanes(observed, report, &mut conditions);
+    telling::tell_owner(observed, report, verdict.stalled.as_ref(), &mut conditions);
     conditions
 }
 

@@ -7,6 +7,7 @@ use super::super::fixtures::*;
 use super::super::hooks::Deed;
 use super::*;
 use windlass_core::gate::Gate;
+use windlass_core::outcome::Outcome;
 use windlass_core::views::REVISION;
 
 fn closing() -> Door {

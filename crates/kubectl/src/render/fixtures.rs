@@ -159,3 +159,43 @@ pub(crate) fn busy() -> Cluster {
 pub(crate) fn fresh() -> Cluster {
     cluster(json!({ "spec": {} }), None)
 }
+
+/// A TidbCluster of which two stores leave.
+pub(crate) fn shrinking() -> Cluster {
+    let pod = |name: &str| json!({ "health": true, "name": name });
+    let store = |number: u16, state: &str| json!({ "podName": format!("db-tikv-{number}"), "state": state });
+    let sized = |replicas: u16| json!({ "replicas": replicas, "readyReplicas": replicas });
+    let object = json!({
+        "apiVersion": "pingcap.com/v1alpha1",
+        "kind": "TidbCluster",
+        "metadata": { "name": "db", "namespace": "shop", "uid": "u1", "generation": 4, "creationTimestamp": "2026-11-12T00:00:00Z" },
+        "spec": { "pd": { "replicas": 1 }, "tikv": { "replicas": 3 }, "tidb": { "replicas": 1 } },
+        "status": {
+            "pd": { "leader": pod("db-pd-0"), "members": { "db-pd-0": pod("db-pd-0") }, "statefulSet": sized(1) },
+            "tikv": {
+                "statefulSet": sized(5),
+                "stores": {
+                    "1": store(0, "Up"), "4": store(1, "Up"), "5": store(2, "Up"), "10": store(10, "Offline"), "9": store(4, "Offline"),
+                },
+            },
+            "tidb": { "members": { "db-tidb-0": { "health": false } }, "statefulSet": { "replicas": 1 } },
+            "conditions": [
+                condition("Ready", "True", "Ready", "all components are as they should be"),
+                condition("Progressing", "True", "Working", "store 9 (db-tikv-4) gives its regions to others"),
+            ],
+        },
+    });
+    let book = json!({
+        "metadata": { "name": "tc-db" },
+        "spec": {
+            "clusterUid": "u1",
+            "claim": claim(),
+            "plan": { "running": [
+                { "step": "store 9 (db-tikv-4) gives away 16 regions", "since": "2026-11-16T00:59:30Z", "percent": 75 },
+                { "step": "store 10 (db-tikv-10) gives away 16 regions", "since": "2026-11-16T00:59:30Z", "percent": 0 },
+            ] },
+        },
+    });
+    let logbook = Logbook::read(&serde_json::from_value(book).unwrap(), "u1");
+    Cluster { kind: &SERVED[2], object: Arc::new(serde_json::from_value(object).unwrap()), logbook }
+}

@@ -9,6 +9,7 @@ pub(crate) mod paint;
 mod status;
 mod steps;
 mod table;
+pub(crate) mod work;
 
 pub(crate) use list::list;
 pub(crate) use owner::{owner, owners};

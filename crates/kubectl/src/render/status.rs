@@ -5,7 +5,8 @@ use k8s_openapi::jiff::Timestamp;
 use super::age::age;
 use super::paint::{Paint, Tone, one_line, tone_of};
 use super::table::{Table, cell, plain, wrap};
-use crate::view::{LaneState, LaneView, OwnerState, OwnerView, StatusView};
+use super::work;
+use crate::view::{LaneState, LaneView, MemberView, OwnerState, OwnerView, StatusView};
 
 /// The width of the heads on the left.
 const LEFT: usize = 11;
@@ -53,6 +54,12 @@ pub(crate) fn status(view: &StatusView, paint: Paint, width: Option<usize>, now:
     for role in &members.roles {
         screen.line("", Tone::Plain, &format!("{}: {}", role.role, role.members.join(" ")));
     }
+    for component in &members.components {
+        let complete = if component.ready >= component.wanted { Tone::Plain } else { Tone::Warn };
+        let each: Vec<String> = component.members.iter().map(member).collect();
+        let text = format!("{} {} of {}  {}", component.component, component.ready, component.wanted, each.join("  "));
+        screen.line("", complete, text.trim_end());
+    }
     for (index, text) in pauses(&cluster.lanes, now).iter().enumerate() {
         screen.line(if index == 0 { "Paused" } else { "" }, Tone::Warn, text);
     }
@@ -62,9 +69,11 @@ pub(crate) fn status(view: &StatusView, paint: Paint, width: Option<usize>, now:
         screen.line("", Tone::Warn, &format!("{steps} held back; `{command}` shows what will happen on resume"));
     }
     for (index, work) in view.in_hand.iter().enumerate() {
-        let percent = work.percent.map(|percent| format!(" ({percent} %)")).unwrap_or_default();
         let announced = work.announced.map(|time| format!(" (announced {} ago)", age(Some(time), now))).unwrap_or_default();
-        screen.line(if index == 0 { "In hand" } else { "" }, Tone::Plain, &format!("{}{percent}{announced}", work.what));
+        let left = work::left(work, now).map(|left| format!(", {left} left")).unwrap_or_default();
+        let bar = work.percent.filter(|_| width.is_some()).map(|percent| format!("{} ", work::bar(percent.into(), 100)));
+        let text = format!("{}{}{left}{announced}", bar.unwrap_or_default(), work::told(work));
+        screen.line(if index == 0 { "In hand" } else { "" }, Tone::Plain, &text);
     }
     for (index, entry) in view.unproven.iter().enumerate() {
         let head = if index == 0 { "Unproven" } else { "" };
@@ -80,6 +89,15 @@ pub(crate) fn status(view: &StatusView, paint: Paint, width: Option<usize>, now:
         lines.extend(conditions(view, now).lines(paint, width));
     }
     lines
+}
+
+/// A member of a component: what is as it should be is not spelled out.
+fn member(member: &MemberView) -> String {
+    let id = if member.id.is_empty() { String::new() } else { format!(" store {}", member.id) };
+    match member.state.as_str() {
+        "healthy" => format!("{}{id}", member.name),
+        state => format!("{}{id} {state}", member.name),
+    }
 }
 
 fn conditions(view: &StatusView, now: Timestamp) -> Table {
@@ -165,7 +183,7 @@ pub(crate) fn change_line(view: &StatusView) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::{PLAIN, busy, fresh, healthy, held, now};
+    use super::super::fixtures::{PLAIN, busy, fresh, healthy, held, now, shrinking};
     use super::*;
 
     fn screen(cluster: &crate::cluster::Cluster) -> String {
@@ -190,6 +208,12 @@ mod tests {
     #[test]
     fn a_cluster_that_nobody_looked_at_says_so() {
         insta::assert_snapshot!(screen(&fresh()));
+    }
+
+    #[test]
+    fn components_stores_and_what_leaves_are_told() {
+        insta::assert_snapshot!(screen(&shrinking()));
+        insta::assert_snapshot!(status(&shrinking().status(), PLAIN, Some(100), now()).join("\n"));
     }
 
     #[test]

@@ -18,7 +18,9 @@ use windlass_core::lane::Lane;
 use crate::arguments::{Arguments, Completion, OutputForm, Shell, Verb};
 use crate::cluster::Cluster;
 use crate::error::Error;
+use crate::live::Waiting;
 use crate::output::{Output, now, write_out};
+use crate::view::WorkView;
 use crate::{WINDLASS_COMPLETION_SCRIPT, complete, render};
 
 /// Does what the command line says.
@@ -62,19 +64,17 @@ fn held_by(cluster: &Cluster, lanes: &[Lane]) -> Option<String> {
 }
 
 /// What keeps a cluster from being as it was asked to be, a line each.
-fn awaited(cluster: &Cluster) -> Vec<String> {
+fn awaited(what: String, members: Option<(usize, usize)>, cluster: &Cluster) -> Waiting {
     let mut details = Vec::new();
     if let Some(stalled) = cluster.common(Common::Stalled).filter(|stalled| stalled.status == "True") {
         details.push(format!("stalled ({}): {}", stalled.reason, stalled.message));
     }
-    details.extend(cluster.work().into_iter().map(|work| match work.percent {
-        Some(percent) => format!("{} ({percent} %)", work.what),
-        None => work.what,
-    }));
-    if details.is_empty() {
+    let (work, others): (Vec<WorkView>, Vec<WorkView>) = cluster.work().into_iter().partition(|work| work.percent.is_some());
+    details.extend(others.into_iter().map(|work| work.what));
+    if details.is_empty() && work.is_empty() {
         details.push(cluster.readiness().message);
     }
-    details
+    Waiting { what, members, work, details }
 }
 
 /// Tells of a cluster at the end of a change: a sentence for people, all of it for programs.

@@ -100,7 +100,8 @@ fn judge(cluster: &Cluster, lanes: &[Lane], generation: i64, closed: bool) -> Ve
         details.push(owner.message);
     }
     let state = if closed { "paused" } else { "resumed" };
-    Verdict::NotYet(Waiting { what: format!("waiting until {} is {state}", cluster.handle()), members: None, details })
+    let what = format!("waiting until {} is {state}", cluster.handle());
+    Verdict::NotYet(Waiting { what, details, ..Waiting::default() })
 }
 
 /// Withdraws a pause, waits until both lanes work again, and shows what is done then.

@@ -8,7 +8,6 @@ use crate::cluster::{Cluster, LANES};
 use crate::connect::Session;
 use crate::error::{Error, code};
 use crate::kinds::Target;
-use crate::live::Waiting;
 use crate::output::{Output, now};
 use crate::render::paint::Tone;
 use crate::wait::{self, Verdict};
@@ -61,5 +60,5 @@ fn judge(cluster: &Cluster, generation: i64) -> Verdict {
     }
     let members = cluster.members();
     let what = format!("waiting until {} is restarted", cluster.handle());
-    Verdict::NotYet(Waiting { what, members: Some((members.ready, members.wanted)), details: awaited(cluster) })
+    Verdict::NotYet(awaited(what, Some((members.ready, members.wanted)), cluster))
 }

@@ -3,11 +3,11 @@
 use windlass_core::conditions::Common;
 
 use crate::arguments::{Global, Scale};
+use crate::change;
 use crate::cluster::{Cluster, LANES};
 use crate::connect::Session;
 use crate::error::{Error, code};
 use crate::kinds::Target;
-use crate::live::Waiting;
 use crate::output::Output;
 use crate::render::paint::Tone;
 use crate::wait::{self, Verdict};
@@ -19,6 +19,14 @@ use super::{awaited, conclude, held_by};
 pub(super) async fn scale(global: &Global, options: &Scale, output: &Output) -> Result<(), Error> {
     let target = Target::parse(&options.cluster.cluster)?;
     let session = Session::open(global).await?;
+    // Before the size: the first members that leave are to leave at this pace.
+    if let Some(pace) = change::pace(target.kind, options.in_parallelism, options.out_parallelism)? {
+        match session.patch(&target, &pace, options.change.dry_run).await {
+            Ok(_) => {}
+            Err(error) if code(&error) == Some(404) => return Err(session.no_such(&target).await),
+            Err(error) => return Err(Error::call(format!("change the pace of {}", target.handle()), &error)),
+        }
+    }
     match session.scale(&target, options.replicas, options.change.dry_run).await {
         Ok(()) => {}
         Err(error) if code(&error) == Some(404) => return Err(session.no_such(&target).await),
@@ -65,7 +73,7 @@ fn judge(cluster: &Cluster, replicas: u16) -> Verdict {
         return Verdict::Met;
     }
     let what = format!("waiting until {} has settled at {replicas}", cluster.handle());
-    Verdict::NotYet(Waiting { what, members: Some((members.ready, members.wanted)), details: awaited(cluster) })
+    Verdict::NotYet(awaited(what, Some((members.ready, members.wanted)), cluster))
 }
 
 #[cfg(test)]

@@ -52,6 +52,7 @@ fn judge(cluster: &Cluster, wanted: &Wanted) -> Verdict {
         what: format!("waiting until {} is {}={}", cluster.handle(), wanted.type_, wanted.status),
         members: Some((members.ready, members.wanted)),
         details: vec![told],
+        ..Waiting::default()
     })
 }
 

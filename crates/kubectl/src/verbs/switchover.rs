@@ -9,7 +9,6 @@ use crate::cluster::Cluster;
 use crate::connect::Session;
 use crate::error::Error;
 use crate::kinds::Target;
-use crate::live::Waiting;
 use crate::output::Output;
 use crate::render::paint::Tone;
 use crate::wait::{self, Verdict};
@@ -57,5 +56,5 @@ fn judge(cluster: &Cluster, former: &str) -> Verdict {
         Some(primary) => format!("waiting until {primary} of {} takes writes", cluster.handle()),
         None => format!("waiting until {former} of {} has handed over", cluster.handle()),
     };
-    Verdict::NotYet(Waiting { what, members: None, details: awaited(cluster) })
+    Verdict::NotYet(awaited(what, None, cluster))
 }

@@ -14,40 +14,38 @@ use crate::cache;
 /// All times in an image: the same input gives the same bytes.
 pub(super) const MODIFIED: u64 = 1_700_000_000;
 
-/// How containers of the image run unless told otherwise.
-pub(super) struct Configuration<'a> {
-    pub(super) reference: &'a str,
+/// An image's name, and how its containers run unless told otherwise.
+pub(super) struct Configuration {
+    pub(super) reference: String,
     pub(super) user: String,
     pub(super) entrypoint: Vec<String>,
     pub(super) environment: Vec<String>,
 }
 
-/// Writes the archive of an image whose only layer is the tar file `layer`.
-pub(super) fn write(configuration: &Configuration<'_>, layer: &Path, archive: &Path) -> Result<()> {
+/// Writes the archive of images whose only layer is the tar file `layer`.
+pub(super) fn write(configurations: &[Configuration], layer: &Path, archive: &Path) -> Result<()> {
     let digest = cache::hex(&digest(layer)?);
-    let config = serde_json::to_vec(&json!({
-        "architecture": architecture(),
-        "os": "linux",
-        "config": {
-            "User": configuration.user,
-            "Entrypoint": configuration.entrypoint,
-            "Env": configuration.environment,
-        },
-        "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{digest}")]},
-    }))?;
-    let config_name = format!("{}.json", cache::hex(&Sha256::digest(&config)));
     let layer_name = format!("{digest}/layer.tar");
-    let manifest = serde_json::to_vec(&json!([{
-        "Config": config_name,
-        "RepoTags": [configuration.reference],
-        "Layers": [layer_name],
-    }]))?;
-
     let partial = layer.with_extension("archive");
     let file = File::create(&partial).with_context(|| format!("cannot write {}", partial.display()))?;
     let mut tar = tar::Builder::new(file);
-    append_bytes(&mut tar, &config_name, &config)?;
-    append_bytes(&mut tar, "manifest.json", &manifest)?;
+    let mut manifest = Vec::new();
+    for configuration in configurations {
+        let config = serde_json::to_vec(&json!({
+            "architecture": architecture(),
+            "os": "linux",
+            "config": {
+                "User": configuration.user,
+                "Entrypoint": configuration.entrypoint,
+                "Env": configuration.environment,
+            },
+            "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{digest}")]},
+        }))?;
+        let config_name = format!("{}.json", cache::hex(&Sha256::digest(&config)));
+        append_bytes(&mut tar, &config_name, &config)?;
+        manifest.push(json!({"Config": config_name, "RepoTags": [configuration.reference], "Layers": [layer_name]}));
+    }
+    append_bytes(&mut tar, "manifest.json", &serde_json::to_vec(&manifest)?)?;
     let file = File::open(layer).with_context(|| format!("cannot read {}", layer.display()))?;
     let mut header = header(0o644, file.metadata()?.len());
     tar.append_data(&mut header, layer_name, BufReader::new(file))?;
@@ -117,21 +115,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_archive_tells_its_reference_and_is_the_same_each_time() {
+    fn an_archive_tells_its_references_and_is_the_same_each_time() {
         let directory = std::env::temp_dir().join(format!("windlass-archive-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let layer = directory.join("layer");
         std::fs::write(&layer, [0; 1024]).unwrap();
-        let configuration = Configuration {
-            reference: "localhost/example:7",
+        let configurations = ["localhost/example:7", "localhost/sample:7"].map(|reference| Configuration {
+            reference: reference.into(),
             user: "1:1".into(),
-            entrypoint: vec!["/example".into()],
+            entrypoint: vec![format!("/{reference}")],
             environment: Vec::new(),
-        };
+        });
         let (one, two) = (directory.join("one.tar"), directory.join("two.tar"));
-        write(&configuration, &layer, &one).unwrap();
-        write(&configuration, &layer, &two).unwrap();
-        assert_eq!(references(&one).unwrap(), ["localhost/example:7"]);
+        write(&configurations, &layer, &one).unwrap();
+        write(&configurations, &layer, &two).unwrap();
+        assert_eq!(references(&one).unwrap(), ["localhost/example:7", "localhost/sample:7"]);
         assert_eq!(std::fs::read(&one).unwrap(), std::fs::read(&two).unwrap());
         std::fs::remove_dir_all(&directory).unwrap();
     }

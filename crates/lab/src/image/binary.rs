@@ -54,12 +54,12 @@ pub fn from_binary(image: &BinaryImage<'_>) -> Result<PathBuf> {
 
     let entrypoint = std::iter::once(image.path).chain(image.arguments.iter().copied()).map(str::to_owned).collect();
     let configuration = Configuration {
-        reference: image.reference,
+        reference: image.reference.to_owned(),
         user: format!("{0}:{0}", image.user),
         entrypoint,
         environment: vec!["PATH=/".to_owned()],
     };
-    archive::write(&configuration, &layer, &archive)?;
+    archive::write(&[configuration], &layer, &archive)?;
     cache::remove(&layer)?;
     Ok(archive)
 }

@@ -11,4 +11,5 @@ mod sources;
 
 pub(crate) use archive::references;
 pub use binary::{BinaryImage, from_binary};
-pub use recipe::{Directory, Recipe, RecipeFile, from_recipe, from_recipe_with};
+pub(crate) use recipe::make as from_text;
+pub use recipe::{Also, Directory, Link, Recipe, RecipeFile, from_recipe, from_recipe_with};

@@ -33,6 +33,9 @@ pub struct Recipe {
     /// Directories to make.
     #[serde(default)]
     pub directories: Vec<Directory>,
+    /// Symbolic links to make, also in place of files of the packages.
+    #[serde(default)]
+    pub links: Vec<Link>,
     /// The user that runs containers: `uid` or `uid:gid`.
     pub user: String,
     /// The program that containers run.
@@ -43,6 +46,23 @@ pub struct Recipe {
     /// Paths to leave out: `*` stands for any part of a path, so `/usr/share/doc/*` is a whole tree.
     #[serde(default)]
     pub remove: Vec<String>,
+    /// Further images of the same content.
+    #[serde(default)]
+    pub also: Vec<Also>,
+}
+
+/// A further image, which is called and started otherwise.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Also {
+    /// The name that pods use.
+    pub name: String,
+    /// The program that containers run; that of the recipe when left out.
+    #[serde(default)]
+    pub entrypoint: Option<Vec<String>>,
+    /// Environment variables that are other, or more, than those of the recipe.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
 }
 
 /// A file that is copied into the image.
@@ -72,6 +92,16 @@ pub struct Directory {
     pub owner: u32,
 }
 
+/// A symbolic link that is made in the image.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Its absolute path in the image.
+    pub path: String,
+    /// Where it leads.
+    pub to: String,
+}
+
 /// Makes the archive from the recipe in `directory`, or finds it in the cache.
 pub async fn from_recipe(directory: &Path) -> Result<PathBuf> {
     from_recipe_with(directory, &Progress::new()).await
@@ -81,8 +111,13 @@ pub async fn from_recipe(directory: &Path) -> Result<PathBuf> {
 pub async fn from_recipe_with(directory: &Path, progress: &Progress) -> Result<PathBuf> {
     let path = directory.join(FILE);
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read the image recipe {}", path.display()))?;
-    let recipe = parse(&text).with_context(|| format!("the image recipe {} is wrong", path.display()))?;
-    let key = key(&text, &recipe, directory)?;
+    make(&text, directory, progress).await.with_context(|| format!("the image of {} cannot be made", path.display()))
+}
+
+/// Makes the archive from the text of a recipe whose files are relative to `directory`, or finds it in the cache.
+pub(crate) async fn make(text: &str, directory: &Path, progress: &Progress) -> Result<PathBuf> {
+    let recipe = parse(text).context("the recipe is wrong")?;
+    let key = key(text, &recipe, directory)?;
     let images = cache::root()?.join("images");
     std::fs::create_dir_all(&images).with_context(|| format!("cannot create {}", images.display()))?;
     let archive = images.join(format!("recipe-{key}.tar"));
@@ -100,11 +135,11 @@ pub async fn from_recipe_with(directory: &Path, progress: &Progress) -> Result<P
             let root = archive.with_extension("root");
             rootfs::bootstrap(&recipe, &sources, &root).await?;
             let layer = archive.with_extension("layer");
-            let configuration = configuration(&recipe);
+            let configurations = configurations(&recipe);
             let (recipe, directory, archive) = (recipe.clone(), directory.to_owned(), archive.clone());
             tokio::task::spawn_blocking(move || {
                 rootfs::layer(&recipe, &directory, &root, &layer)?;
-                archive::write(&configuration.borrow(), &layer, &archive)?;
+                archive::write(&configurations, &layer, &archive)?;
                 cache::remove(&root)?;
                 cache::remove(&layer)
             })
@@ -115,29 +150,24 @@ pub async fn from_recipe_with(directory: &Path, progress: &Progress) -> Result<P
     Ok(archive)
 }
 
-/// [`Configuration`] that owns its reference, to be handed to another thread.
-struct Owned {
-    reference: String,
-    user: String,
-    entrypoint: Vec<String>,
-    environment: Vec<String>,
-}
-
-impl Owned {
-    fn borrow(&self) -> Configuration<'_> {
-        Configuration {
-            reference: &self.reference,
-            user: self.user.clone(),
-            entrypoint: self.entrypoint.clone(),
-            environment: self.environment.clone(),
-        }
-    }
-}
-
-fn configuration(recipe: &Recipe) -> Owned {
-    let mut environment = vec!["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()];
-    environment.extend(recipe.env.iter().map(|(name, value)| format!("{name}={value}")));
-    Owned { reference: recipe.name.clone(), user: recipe.user.clone(), entrypoint: recipe.entrypoint.clone(), environment }
+/// The image that the recipe names, and the further ones.
+fn configurations(recipe: &Recipe) -> Vec<Configuration> {
+    let first = Also { name: recipe.name.clone(), entrypoint: None, env: BTreeMap::new() };
+    std::iter::once(&first)
+        .chain(&recipe.also)
+        .map(|image| {
+            let mut variables = recipe.env.clone();
+            variables.extend(image.env.clone());
+            let path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned();
+            let variables = variables.iter().map(|(name, value)| format!("{name}={value}"));
+            Configuration {
+                reference: image.name.clone(),
+                user: recipe.user.clone(),
+                entrypoint: image.entrypoint.as_ref().unwrap_or(&recipe.entrypoint).clone(),
+                environment: std::iter::once(path).chain(variables).collect(),
+            }
+        })
+        .collect()
 }
 
 fn parse(text: &str) -> Result<Recipe> {
@@ -149,8 +179,9 @@ fn parse(text: &str) -> Result<Recipe> {
             recipe.user
         );
     }
-    let targets = recipe.files.iter().map(|file| &file.to).chain(recipe.directories.iter().map(|directory| &directory.path));
-    for target in targets {
+    let files = recipe.files.iter().map(|file| &file.to);
+    let directories = recipe.directories.iter().map(|directory| &directory.path);
+    for target in files.chain(directories).chain(recipe.links.iter().map(|link| &link.path)) {
         if !target.starts_with('/') || target.split('/').any(|part| part == "..") {
             bail!("`{target}` is no absolute path in the image");
         }
@@ -197,8 +228,10 @@ packages: [dash]
 files: [{from: run.sh, to: /run.sh, mode: '0755'}]
 directories: [{path: /data, mode: '0750', owner: 10000}]
 user: 10000:10000
+links: [{path: /start, to: /run.sh}]
 entrypoint: [/run.sh]
-env: {LANG: C.UTF-8}
+env: {LANG: C.UTF-8, COLOUR: red}
+also: [{name: localhost/example:2, env: {COLOUR: blue}}, {name: localhost/sample:1, entrypoint: [/start]}]
 ";
 
     #[test]
@@ -210,11 +243,22 @@ env: {LANG: C.UTF-8}
     }
 
     #[test]
+    fn further_images_have_what_is_said_of_them_and_else_what_the_recipe_says() {
+        let images = configurations(&parse(RECIPE).unwrap());
+        let names: Vec<&str> = images.iter().map(|image| image.reference.as_str()).collect();
+        assert_eq!(names, ["localhost/example:1", "localhost/example:2", "localhost/sample:1"]);
+        assert_eq!(images[0].environment[1..], ["COLOUR=red", "LANG=C.UTF-8"]);
+        assert_eq!(images[1].environment[1..], ["COLOUR=blue", "LANG=C.UTF-8"]);
+        assert_eq!((&images[1].entrypoint[0], &images[2].entrypoint[0]), (&"/run.sh".to_owned(), &"/start".to_owned()));
+    }
+
+    #[test]
     fn a_recipe_that_could_not_be_built_is_refused_with_the_reason() {
         for (from, to, reason) in [
             ("user: 10000:10000", "user: mysql", "must be a number"),
             ("to: /run.sh", "to: run.sh", "no absolute path"),
             ("to: /run.sh", "to: /a/../etc/passwd", "no absolute path"),
+            ("path: /start", "path: start", "no absolute path"),
             ("mode: '0755'", "mode: rwx", "is no mode"),
             ("suite: bookworm", "sweet: bookworm", "sweet"),
         ] {

@@ -56,7 +56,10 @@ pub(super) fn layer(recipe: &Recipe, directory: &Path, root: &Path, layer: &Path
         let mut entry = entry?;
         let path = entry.path()?.into_owned();
         let absolute = format!("/{}", path.to_string_lossy().trim_start_matches("./").trim_matches('/'));
-        if NEVER.iter().copied().chain(recipe.remove.iter().map(String::as_str)).any(|pattern| matches(pattern, &absolute)) {
+        let replaced = recipe.links.iter().any(|link| link.path == absolute);
+        if replaced
+            || NEVER.iter().copied().chain(recipe.remove.iter().map(String::as_str)).any(|pattern| matches(pattern, &absolute))
+        {
             continue;
         }
         let mut header = archive::header(entry.header().mode()?, entry.header().size()?);
@@ -81,6 +84,11 @@ pub(super) fn layer(recipe: &Recipe, directory: &Path, root: &Path, layer: &Path
         let bytes = std::fs::read(&from).with_context(|| format!("cannot read {}", from.display()))?;
         let mut header = archive::header(octal(wanted.mode.as_deref(), 0o644)?, bytes.len() as u64);
         tar.append_data(&mut header, wanted.to.trim_start_matches('/'), bytes.as_slice())?;
+    }
+    for link in &recipe.links {
+        let mut header = archive::header(0o777, 0);
+        header.set_entry_type(tar::EntryType::Symlink);
+        tar.append_link(&mut header, link.path.trim_start_matches('/'), &link.to)?;
     }
     tar.into_inner()?.flush()?;
     Ok(())

@@ -1,12 +1,12 @@
 //! What the tests of a whole lab share.
 
+mod wait;
+
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use windlass_lab::{Lab, Progress};
 
-/// Generous: a test machine may be busy with a build.
-pub const LIMIT: Duration = Duration::from_mins(2);
+pub use wait::eventually;
 
 /// A lab that begins as nothing, whatever an earlier run of the test left.
 pub async fn fresh(name: &str) -> Lab {
@@ -47,13 +47,4 @@ pub fn apply(lab: &Lab, manifest: &str) {
         .unwrap();
     child.stdin.take().unwrap().write_all(manifest.as_bytes()).unwrap();
     assert!(child.wait().unwrap().success(), "kubectl did not apply:\n{manifest}");
-}
-
-/// Waits until `check` holds.
-pub async fn eventually(what: &str, check: impl Fn() -> bool) {
-    let deadline = Instant::now() + LIMIT;
-    while !check() {
-        assert!(Instant::now() < deadline, "waited {} s in vain: {what}", LIMIT.as_secs());
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
 }

@@ -9,23 +9,18 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use rustls::ServerConfig;
 use serde_json::Value;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio_rustls::TlsAcceptor;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use windlass_api::mysql::MySQLCluster;
 use windlass_core::selector::Selector;
+use windlass_serve::{Manner, Porter};
 
 use super::review::{Clusters, Request, read};
 
-/// How long the other side may take to introduce itself, and to send a request.
-const INTRODUCTION: Duration = Duration::from_secs(10);
 /// How long clusters are looked up before the answer is given without them. The API server waits for 5 s.
 const LOOK_UP: Duration = Duration::from_secs(3);
 const CONNECTIONS: usize = 256;
@@ -108,45 +103,19 @@ fn routes(desk: Arc<Desk>) -> Router {
         .with_state(desk)
 }
 
-/// Serves until told to stop. Nobody is let in before there is a certificate.
-pub(super) async fn serve(listener: TcpListener, desk: Arc<Desk>, stop: CancellationToken) {
-    let (places, router) = (Arc::new(Semaphore::new(CONNECTIONS)), routes(Arc::clone(&desk)));
-    loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let accepted = tokio::select! {
-            () = stop.cancelled() => return,
-            accepted = listener.accept() => accepted,
-        };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                // Out of file descriptors, most likely: give others time to close theirs.
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        let Some(configuration) = desk.configuration() else { continue };
-        let router = router.clone();
-        tokio::spawn(async move {
-            let _place = place;
-            if let Err(why) = talk(stream, TlsAcceptor::from(configuration), router).await {
-                tracing::debug!(%why, "a connection to the webhook ended early");
-            }
-        });
+/// Lets anybody in, as soon as there is a certificate.
+struct Gate(Arc<Desk>);
+
+impl Porter for Gate {
+    async fn manner(&self) -> Result<Manner, String> {
+        self.0.configuration().map(Manner::Tls).ok_or_else(|| "the webhook has no certificate yet".to_owned())
     }
 }
 
-async fn talk(stream: TcpStream, acceptor: TlsAcceptor, router: Router) -> Result<(), String> {
-    let stream = tokio::time::timeout(INTRODUCTION, acceptor.accept(stream))
-        .await
-        .map_err(|_| format!("no introduction within {} s", INTRODUCTION.as_secs()))?
-        .map_err(|error| format!("the introduction failed: {error}"))?;
-    let served = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(INTRODUCTION)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    served.await.map_err(|error| error.to_string())
+/// Serves until told to stop.
+pub(super) async fn serve(listener: TcpListener, desk: Arc<Desk>, stop: CancellationToken) {
+    let router = routes(Arc::clone(&desk));
+    windlass_serve::serve(listener, CONNECTIONS, Gate(desk), router, stop).await;
 }
 
 #[cfg(test)]

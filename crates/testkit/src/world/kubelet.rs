@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::StatefulSetController;
+use super::pods::PROTECTION;
 use crate::{
     delete::DeleteOptions,
     object::{is_deleting, meta, text},
@@ -14,7 +15,9 @@ use crate::{
 impl StatefulSetController {
     pub(super) fn run_kubelet(&mut self, state: &mut State) {
         for claim in state.world_objects("persistentvolumeclaims") {
-            if text(&claim, &["status", "phase"]) != "Bound" && !is_deleting(&claim) {
+            if is_deleting(&claim) {
+                let_claim_go(state, &claim);
+            } else if text(&claim, &["status", "phase"]) != "Bound" {
                 bind_claim(state, &claim);
             }
         }
@@ -35,6 +38,13 @@ impl StatefulSetController {
             return;
         }
         if text(pod, &["spec", "nodeName"]).is_empty() {
+            let is_there = |claim: &str| {
+                let claim = state.world_get("persistentvolumeclaims", meta(pod, "namespace"), claim);
+                claim.is_some_and(|claim| !is_deleting(&claim))
+            };
+            if !claims_of(pod).into_iter().all(is_there) {
+                return;
+            }
             state.world_edit("pods", pod, "", |pod| pod["spec"]["nodeName"] = json!("node-0"));
             return;
         }
@@ -46,8 +56,14 @@ impl StatefulSetController {
             .clone();
         let ready = !self.unready.contains(&key);
         let restarts = self.restarts.get(meta(pod, "uid")).copied().unwrap_or(0);
+        let crashed = self.crashed.get(meta(pod, "uid")).map(String::as_str);
         let now = state.now();
-        state.world_edit("pods", pod, "status", |pod| report(pod, &address, ready, restarts, &now));
+        state.world_edit("pods", pod, "status", |pod| {
+            report(pod, &address, ready, restarts, &now);
+            if let Some(since) = crashed {
+                report_crashes(pod, since);
+            }
+        });
     }
 }
 
@@ -94,6 +110,34 @@ fn report(pod: &mut Value, address: &str, ready: bool, restarts: u32, now: &str)
     status["startTime"] = started;
     status["conditions"] = Value::Array(conditions);
     status["containerStatuses"] = Value::Array(containers);
+}
+
+/// The status of the containers of a pod that end as soon as they are started.
+fn report_crashes(pod: &mut Value, since: &str) {
+    for container in pod["status"]["containerStatuses"].as_array_mut().into_iter().flatten() {
+        container["started"] = json!(false);
+        container["state"] = json!({ "waiting": { "reason": "CrashLoopBackOff" } });
+        container["lastState"] = json!({ "terminated": { "exitCode": 1, "reason": "Error", "finishedAt": since } });
+    }
+}
+
+fn claims_of(pod: &Value) -> Vec<&str> {
+    let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
+    volumes.filter_map(|volume| volume["persistentVolumeClaim"]["claimName"].as_str()).collect()
+}
+
+/// A claim that is to go stays while a pod uses it.
+fn let_claim_go(state: &mut State, claim: &Arc<Value>) {
+    let uses =
+        |pod: &Arc<Value>| meta(pod, "namespace") == meta(claim, "namespace") && claims_of(pod).contains(&meta(claim, "name"));
+    if state.world_objects("pods").iter().any(uses) {
+        return;
+    }
+    state.world_edit("persistentvolumeclaims", claim, "", |claim| {
+        if let Some(finalizers) = claim["metadata"]["finalizers"].as_array_mut() {
+            finalizers.retain(|finalizer| finalizer != PROTECTION);
+        }
+    });
 }
 
 fn bind_claim(state: &mut State, claim: &Arc<Value>) {

@@ -36,6 +36,8 @@ pub struct StatefulSetController {
     held: BTreeSet<(String, String)>,
     /// How often the containers of a pod were restarted, by pod uid.
     restarts: BTreeMap<String, u32>,
+    /// Pods whose containers end as soon as they are started, and since when, by pod uid.
+    crashed: BTreeMap<String, String>,
 }
 
 /// Passes after which a world that still moves is taken to run in a circle.
@@ -52,6 +54,7 @@ impl StatefulSetController {
             lets_go: true,
             held: BTreeSet::new(),
             restarts: BTreeMap::new(),
+            crashed: BTreeMap::new(),
         }
     }
 
@@ -123,6 +126,15 @@ impl StatefulSetController {
     /// The containers of the pod with this uid were restarted so often: each time they are other ones.
     pub fn restarted(&mut self, pod_uid: &str, times: u32) -> &mut Self {
         self.restarts.insert(pod_uid.to_owned(), times);
+        self
+    }
+
+    /// Whether the containers of the pod with this uid end as soon as they are started, and since when they do.
+    pub fn crashed(&mut self, pod_uid: &str, since: Option<&str>) -> &mut Self {
+        match since {
+            Some(since) => self.crashed.insert(pod_uid.to_owned(), since.to_owned()),
+            None => self.crashed.remove(pod_uid),
+        };
         self
     }
 

@@ -29,6 +29,9 @@ pub(super) fn owner_of(set: &Value) -> Value {
     }])
 }
 
+/// Keeps a claim while pods use it.
+pub(super) const PROTECTION: &str = "kubernetes.io/pvc-protection";
+
 pub(super) fn build_revision(set: &Value, name: &str, number: u64) -> Value {
     json!({
         "apiVersion": "apps/v1",
@@ -106,6 +109,7 @@ pub(super) fn build_claims(set: &Value, ordinal: u64) -> Vec<Value> {
                     "namespace": meta(set, "namespace"),
                     "labels": labels,
                     "annotations": template["metadata"]["annotations"],
+                    "finalizers": [PROTECTION],
                 },
                 "spec": template["spec"],
             })

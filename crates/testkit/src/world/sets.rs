@@ -118,13 +118,19 @@ fn revision_of(pod: &Value) -> &str {
 fn manage(state: &mut State, sight: &Sight) {
     let wanted = sight.first..sight.first + sight.replicas;
     for ordinal in wanted.clone() {
+        let mut leaving = false;
         for claim in build_claims(&sight.set, ordinal) {
-            if state.world_get("persistentvolumeclaims", meta(&claim, "namespace"), meta(&claim, "name")).is_none() {
-                state.world_create("persistentvolumeclaims", meta(&sight.set, "namespace"), claim);
+            match state.world_get("persistentvolumeclaims", meta(&claim, "namespace"), meta(&claim, "name")) {
+                None => {
+                    state.world_create("persistentvolumeclaims", meta(&sight.set, "namespace"), claim);
+                }
+                Some(there) => leaving |= is_deleting(&there),
             }
         }
         let pod = sight.pods.iter().find(|(number, _)| *number == ordinal).map(|(_, pod)| pod);
         match pod {
+            // Its volume is about to go, and it would start with it.
+            None if leaving => {}
             None => make_pod(state, sight, ordinal),
             Some(pod) if text(pod, &["status", "phase"]) == "Failed" && !is_deleting(pod) => {
                 state.world_delete("pods", pod, &DeleteOptions::default());

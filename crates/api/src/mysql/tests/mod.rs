@@ -10,6 +10,8 @@ use std::sync::LazyLock;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 
+use crate::fixture::{document, with};
+
 /// What a first try looks like.
 const MINIMAL: &str = "
 apiVersion: moco.cybozu.com/v1beta2
@@ -164,23 +166,6 @@ spec:
   successfulJobsHistoryLimit: 5
   failedJobsHistoryLimit: 0
 "#;
-
-fn document(manifest: &str) -> Value {
-    serde_saphyr::from_str(manifest).unwrap()
-}
-
-/// A manifest with one place changed, given as a JSON pointer. Null removes what is there.
-fn with(manifest: &str, place: &str, value: Value) -> Value {
-    let mut document = document(manifest);
-    let (parent, name) = place.rsplit_once('/').unwrap();
-    let parent = document.pointer_mut(parent).unwrap_or_else(|| panic!("{place} has no parent"));
-    match (parent, value) {
-        (Value::Object(fields), Value::Null) => drop(fields.remove(name)),
-        (Value::Object(fields), value) => drop(fields.insert(name.to_owned(), value)),
-        (other, _) => panic!("{place} lies in {other}"),
-    }
-    document
-}
 
 fn definition(kind: &str) -> &'static CustomResourceDefinition {
     // Made once: a debug build takes its time.

@@ -5,7 +5,6 @@
 //! are spoken of in `removals`.
 
 mod certificate;
-mod claim_templates;
 mod config_maps;
 mod containers;
 mod disruption_budget;
@@ -18,7 +17,7 @@ mod volumes;
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use windlass_api::mysql::keys;
 use windlass_core::kept;
 use windlass_core::kind::KIND_LABEL;
@@ -29,9 +28,11 @@ use windlass_core::views::{Children, ObjectView};
 
 use super::deeds::Deed;
 use super::validate::Validated;
+pub(super) use crate::claim_templates::Claims;
+use crate::claim_templates::{self, Asked};
+use crate::fields::{Fields, fields_of, put_default, take_fields, take_list, without_nothing};
 
 pub use certificate::Renewal;
-pub(super) use claim_templates::Claims;
 pub use config_maps::my_cnf;
 pub(super) use config_maps::{FLUENT_BIT, MY_CNF};
 #[cfg(test)]
@@ -101,7 +102,9 @@ pub fn objects(cluster: &Validated, inputs: &Inputs<'_>, children: &Children) ->
     let Some(my_cnf) = my_cnf else { return Objects { applied, removals: Vec::new(), claims: Claims::AsAsked } };
     let mut set = stateful_set::stateful_set(cluster, inputs, &my_cnf);
     let live = children.stateful_sets.get(&set.object.name);
-    let claims = claim_templates::resolve(&mut set, cluster, live);
+    let templates = cluster.spec.volume_claim_templates.iter().map(|it| Value::Object(fields_of(it))).collect();
+    let asked = Asked { templates, field: "spec.volumeClaimTemplates", members: "instances" };
+    let claims = claim_templates::resolve(&mut set, &asked, live);
     let kept = kept::resolve(set, &template_inputs(cluster, inputs), LEFT_OUT, children);
     let removals = kept.removals();
     applied.extend(kept.keep);
@@ -155,48 +158,8 @@ fn manifest(cluster: &Validated, kind: ObjectKind, name: &str, spec: Value) -> M
         owner: cluster.owner.clone(),
         spec,
         over: None,
+        never_held: false,
     }
-}
-
-/// The fields of an object.
-type Fields = Map<String, Value>;
-
-/// A part of a template as fields, as the user wrote them.
-fn fields_of(part: &impl serde::Serialize) -> Fields {
-    match serde_json::to_value(part) {
-        Ok(Value::Object(fields)) => fields,
-        _ => Fields::new(),
-    }
-}
-
-/// Takes a map out of fields, to put it back changed.
-fn take_fields(of: &mut Fields, key: &str) -> Fields {
-    match of.remove(key) {
-        Some(Value::Object(fields)) => fields,
-        _ => Fields::new(),
-    }
-}
-
-/// Takes a list out of fields, to put it back changed.
-fn take_list(of: &mut Fields, key: &str) -> Vec<Value> {
-    match of.remove(key) {
-        Some(Value::Array(list)) => list,
-        _ => Vec::new(),
-    }
-}
-
-/// Puts a value where none is. A null is none.
-fn put_default(into: &mut Fields, key: &str, value: impl Into<Value>) {
-    if into.get(key).is_none_or(Value::is_null) {
-        into.insert(key.to_owned(), value.into());
-    }
-}
-
-/// Leaves out what is null or empty: server-side apply would own it, and the server would not keep it. What is deeper down the
-/// user wrote, and there an empty map can mean something: an empty directory, a selector of everything.
-fn without_nothing(mut fields: Fields) -> Fields {
-    fields.retain(|_, value| *value != Value::Null && *value != json!({}) && *value != json!([]));
-    fields
 }
 
 #[cfg(test)]

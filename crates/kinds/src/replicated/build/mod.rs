@@ -64,6 +64,7 @@ fn manifest(cluster: &Validated, kind: ObjectKind, name: &str, spec: serde_json:
         owner: cluster.owner.clone(),
         spec,
         over: None,
+        never_held: false,
     }
 }
 

@@ -95,7 +95,13 @@ impl Surroundings {
         }
         if self.children.stateful_sets.is_empty() && dice.chance(50) {
             let object = ObjectView { meta: meta(dice, set), spec: Compact::of(&junk(dice)) };
-            let view = StatefulSetView { object, replicas: size, observed_generation: None, update_revision: None };
+            let view = StatefulSetView {
+                object,
+                replicas: size,
+                observed_generation: None,
+                update_revision: None,
+                ..StatefulSetView::default()
+            };
             self.children.stateful_sets.insert(set.to_owned(), view);
         }
         for _ in 0..dice.below(3) {
@@ -124,7 +130,13 @@ impl Surroundings {
             _ => {
                 let observed_generation = object.meta.generation.filter(|_| dice.chance(80));
                 let update_revision = dice.chance(80).then(|| "r1".to_owned());
-                let view = StatefulSetView { object, replicas: size, observed_generation, update_revision };
+                let view = StatefulSetView {
+                    object,
+                    replicas: size,
+                    observed_generation,
+                    update_revision,
+                    ..StatefulSetView::default()
+                };
                 self.children.stateful_sets.insert(name, view);
             }
         }

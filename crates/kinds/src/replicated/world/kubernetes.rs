@@ -50,7 +50,13 @@ impl World {
                 object.meta.generation = Some(before.and_then(|set| set.object.meta.generation).unwrap_or(0) + 1);
                 let revision = manifest.annotations.get(DESIRED_HASH).cloned();
                 let observed_generation = before.and_then(|set| set.observed_generation);
-                let set = StatefulSetView { object, replicas: size, observed_generation, update_revision: revision };
+                let set = StatefulSetView {
+                    object,
+                    replicas: size,
+                    observed_generation,
+                    update_revision: revision,
+                    ..StatefulSetView::default()
+                };
                 self.children.stateful_sets.insert(name, set);
             }
             other => panic!("a {other} is applied"),
@@ -227,6 +233,7 @@ pub(super) fn sketches(cluster: &Validated, size: u16, _: &Children) -> Objects 
         owner: cluster.owner.clone(),
         spec,
         over: None,
+        never_held: false,
     };
     let names = &cluster.names;
     let budget = json!({ "maxUnavailable": cluster.replicas });

@@ -11,15 +11,14 @@ use windlass_core::quantity;
 use windlass_core::step::Manifest;
 use windlass_core::views::StatefulSetView;
 
-use super::super::validate::Validated;
-use super::{Fields, fields_of};
+use crate::fields::take_list;
 
 const TEMPLATES: &str = "volumeClaimTemplates";
 const STORAGE: &str = "/spec/resources/requests/storage";
 
 /// How the claim templates that are there stand to what is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) enum Claims {
+pub enum Claims {
     /// They are so, or there are none yet.
     AsAsked,
     /// The set has to be made again.
@@ -30,22 +29,34 @@ pub(in super::super) enum Claims {
     Others(String),
 }
 
+/// What the user asks for, and how to speak of it.
+pub(crate) struct Asked<'a> {
+    /// The templates, with no more than the user says.
+    pub(crate) templates: Vec<Value>,
+    /// Where the user says so.
+    pub(crate) field: &'a str,
+    /// Who has the volumes.
+    pub(crate) members: &'a str,
+}
+
 /// Puts the claim templates of the live set, as long as that is there, into a rendered one.
-pub(super) fn resolve(set: &mut Manifest, cluster: &Validated, live: Option<&StatefulSetView>) -> Claims {
-    let asked: Vec<Fields> = cluster.spec.volume_claim_templates.iter().map(fields_of).collect();
-    let inputs = short_hash(&serde_json::to_string(&asked).unwrap_or_default());
-    let mut spec = live.map(|live| live.object.spec.value()).unwrap_or_default();
-    let Some(templates) = spec.get_mut(TEMPLATES).map(Value::take) else {
+pub(crate) fn resolve(set: &mut Manifest, asked: &Asked<'_>, live: Option<&StatefulSetView>) -> Claims {
+    let inputs = short_hash(&serde_json::to_string(&asked.templates).unwrap_or_default());
+    let Some(Value::Object(mut spec)) = live.map(|live| live.object.spec.value()) else {
         set.annotations.insert(CLAIM_INPUTS.to_owned(), inputs);
         return Claims::AsAsked;
     };
-    let there: Vec<Value> = templates.as_array().into_iter().flatten().cloned().map(as_written).collect();
+    let there: Vec<Value> = take_list(&mut spec, TEMPLATES).into_iter().map(as_written).collect();
     let made_for = live.and_then(|live| live.object.meta.annotations.get(CLAIM_INPUTS)).cloned();
     let claims = if made_for.as_ref() == Some(&inputs) { Claims::AsAsked } else { compare(asked, &there) };
     // What the set is not made for yet stays asked for.
     let noted = if claims == Claims::AsAsked { Some(inputs) } else { made_for };
     set.annotations.extend(noted.map(|noted| (CLAIM_INPUTS.to_owned(), noted)));
-    set.spec[TEMPLATES] = there.into();
+    if let Value::Object(fields) = &mut set.spec {
+        fields.remove(TEMPLATES);
+        // A set without volumes has no list of them.
+        fields.extend((!there.is_empty()).then(|| (TEMPLATES.to_owned(), there.into())));
+    }
     claims
 }
 
@@ -60,23 +71,24 @@ fn as_written(mut template: Value) -> Value {
     template
 }
 
-fn compare(asked: Vec<Fields>, there: &[Value]) -> Claims {
-    let asked: Vec<Value> = asked.into_iter().map(Value::Object).collect();
+fn compare(asked: &Asked<'_>, there: &[Value]) -> Claims {
     let names = |all: &[Value]| {
         let mut names: Vec<String> = all.iter().filter_map(name).map(str::to_owned).collect();
         names.sort_unstable();
         names
     };
-    if names(&asked) != names(there) {
+    if names(&asked.templates) != names(there) {
         let message = format!(
-            "spec.volumeClaimTemplates names {}, and the instances have {}; volumes cannot be added or taken away: name those that are there",
-            names(&asked).join(", "),
+            "{} names {}, and the {} have {}; volumes cannot be added or taken away: name those that are there",
+            asked.field,
+            names(&asked.templates).join(", "),
+            asked.members,
             names(there).join(", ")
         );
         return Claims::Others(message);
     }
     let mut claims = Claims::AsAsked;
-    for mut template in asked {
+    for mut template in asked.templates.iter().cloned() {
         let Some(has) = there.iter().find(|it| name(it) == name(&template)) else { continue };
         let (wanted, is) = (size(&template).to_owned(), size(has).to_owned());
         let (wanted_bytes, is_bytes) = (quantity::bytes(&wanted), quantity::bytes(&is));

@@ -1,0 +1,75 @@
+//! What is remembered of a TidbCluster.
+//!
+//! The id of the cluster is among the histories. What was announced for stores and members of PD (leaders that are evicted, stores and
+//! members that are to leave) is among the intents, until PD was seen to be so.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What is remembered of a TidbCluster.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TidbEntries {
+    /// Whether PD ever had a store: from then on there is data to keep.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bootstrapped: bool,
+    /// What each pod of PD, TiKV and TiFlash is in PD, by the name of the pod.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub members: BTreeMap<String, MemberEntry>,
+    /// Members that failed and were replaced by further ones, by the name of the pod.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub failures: BTreeMap<String, FailureEntry>,
+    /// What a newer release wrote here.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub unknown: BTreeMap<String, Value>,
+}
+
+/// What a pod is in PD.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberEntry {
+    /// The id of its store, or of its member: of 64 bits, and so a text.
+    pub id: String,
+    /// The UIDs of the claims that it was seen with. On other ones it is another store, or none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<String>,
+    /// Whether it was seen to have left PD for good.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left: bool,
+    /// How many regions a store had when it began to leave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regions: Option<u64>,
+    /// What a newer release wrote here.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub unknown: BTreeMap<String, Value>,
+}
+
+/// A member that failed, and was replaced by a further one.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FailureEntry {
+    /// The component.
+    pub component: String,
+    /// The id of its store, or of its member of PD; empty where it has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub id: String,
+    /// The UIDs of its claims.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<String>,
+    /// When it was given up.
+    #[schemars(with = "String")]
+    pub since: Timestamp,
+    /// Whether it was removed from PD.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removed: bool,
+    /// What a newer release wrote here.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub unknown: BTreeMap<String, Value>,
+}

@@ -1,0 +1,203 @@
+//! A TiDB cluster on the real PD: it begins, becomes smaller and larger, several stores at a time, and refuses what would lose copies.
+
+#![cfg(feature = "lab")]
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU16;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim};
+use kube::ResourceExt;
+use kube::api::ListParams;
+use serde_json::{Value, json};
+use windlass_api::tidb::{Component, keys};
+use windlass_e2e::tidb::{Store, Tidb};
+use windlass_e2e::{LONG, Place, Stage, wait_for};
+
+/// `max-replicas` of PD, where nobody says otherwise.
+const COPIES: usize = 3;
+/// How long nothing may happen. The length is the point.
+const WATCHED: Duration = Duration::from_secs(20);
+
+fn six_stores(cluster: &mut Value) {
+    cluster["spec"]["tikv"]["replicas"] = 6.into();
+    // Else the regions of a slow store would hold up those of a fast one, inside PD.
+    let config = cluster["spec"]["pd"]["config"].as_str().unwrap_or_default();
+    cluster["spec"]["pd"]["config"] = config.replace("replica-schedule-limit = 4", "replica-schedule-limit = 64").into();
+    cluster["spec"]["tikv"]["scalePolicy"] = json!({ "scaleInParallelism": 2, "scaleOutParallelism": 3 });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stores_come_and_leave_several_at_a_time() -> Result<()> {
+    let stage = Stage::get().await?;
+    let since = stage.audit().mark()?;
+    stage
+        .with_namespace("stores", true, async |place| {
+            let tidb = place.tidb(six_stores).await?;
+            check_members(&tidb, 6).await?;
+            stage.audit().check_restricted(place.namespace(), since)?;
+            leave_and_come_back(&tidb).await?;
+            call_off(&tidb).await?;
+            refuse_too_few(&tidb).await?;
+            refuse_no_pd(&tidb).await
+        })
+        .await
+}
+
+/// What PD says of its members and stores, and what the status says of TiDB.
+async fn check_members(tidb: &Tidb, stores: usize) -> Result<()> {
+    let members = tidb.pd("health").await?;
+    let healthy = members.as_array().context("PD tells no health")?.iter().filter(|it| it["health"] == true).count();
+    ensure!(healthy == 3, "{healthy} members of PD are healthy: {members}");
+    let up = tidb.stores_that_are("Up").await?;
+    ensure!(up.len() == stores, "PD lists {} stores as Up: {up:?}", up.len());
+    let status = tidb.status().await?;
+    let servers = status.tidb.context("nothing is told of TiDB")?.members;
+    ensure!(servers.len() == 2 && servers.values().all(|it| it.health), "{servers:?}");
+    let id = tidb.pd("cluster").await?["id"].as_u64().context("PD has no id")?.to_string();
+    ensure!(status.cluster_id == id, "the status says {:?}, and PD {id}", status.cluster_id);
+    Ok(())
+}
+
+async fn marked(tidb: &Tidb) -> Result<BTreeMap<String, PersistentVolumeClaim>> {
+    let mut claims = tidb.claims(Component::Tikv).await?;
+    claims.retain(|_, claim| claim.annotations().contains_key(keys::PVC_DEFER_DELETING));
+    Ok(claims)
+}
+
+/// Six become three, two at a time and of different speed, and six again.
+async fn leave_and_come_back(tidb: &Tidb) -> Result<()> {
+    let stage = tidb.place.stage();
+    let before = tidb.stores_that_are("Up").await?;
+    let claims = tidb.claims(Component::Tikv).await?;
+    for (ordinal, speed) in [(5, 2.0), (4, 1.0), (3, 2.0)] {
+        tidb.set_speed(ordinal, speed).await?;
+    }
+    tidb.scale(3).await?;
+    let allowed = |stores: &[Store]| {
+        let leaving = stores.iter().filter(|it| it.state == "Offline").count();
+        ensure!(leaving <= 2, "{leaving} leave at once: {stores:?}");
+        let up = stores.iter().filter(|it| it.state == "Up").count();
+        ensure!(up >= COPIES, "{up} stores are up: {stores:?}");
+        Ok(())
+    };
+    let watched = tidb.watch_leaving(3, allowed).await?;
+    let efficiency = watched.efficiency(NonZeroU16::MIN.saturating_add(1));
+    stage.say(&format!("6 -> 3, two at a time: {watched:?}, efficiency {efficiency:.2}"));
+    ensure!(watched.most_leaving == 2, "never two at once");
+    ensure!(watched.sizes.len() > 2, "no progress was shown: {:?}", watched.sizes);
+    ensure!(watched.drains.len() == 3, "not all of them were seen to leave");
+    tidb.wait_until_ready().await?;
+    let left: Vec<String> = marked(tidb).await?.into_keys().collect();
+    ensure!(left == ["tikv-tidb-tikv-3", "tikv-tidb-tikv-4", "tikv-tidb-tikv-5"], "marked: {left:?}");
+    ensure!(tidb.evictions().await?.is_empty(), "leaders are still evicted: {:?}", tidb.evictions().await?);
+
+    tidb.scale(6).await?;
+    tidb.wait_until_ready().await?;
+    let after = tidb.stores_that_are("Up").await?;
+    ensure!(after.len() == 6, "{after:?}");
+    for store in after.values() {
+        let stayed = ["tidb-tikv-0", "tidb-tikv-1", "tidb-tikv-2"].contains(&store.pod.as_str());
+        ensure!(before.contains_key(&store.id) == stayed, "{store:?}, before: {before:?}");
+    }
+    let fresh = tidb.claims(Component::Tikv).await?;
+    for ordinal in 0..6 {
+        let name = format!("tikv-tidb-tikv-{ordinal}");
+        let same = fresh.get(&name).and_then(ResourceExt::uid) == claims.get(&name).and_then(ResourceExt::uid);
+        ensure!(same == (ordinal < 3), "{name} is {}", if same { "the same" } else { "another one" });
+    }
+    ensure!(marked(tidb).await?.is_empty(), "volumes in use are marked");
+    stage.say("3 -> 6: new volumes, new stores");
+    Ok(())
+}
+
+/// A removal is called off in the middle: one store has left already, the other is on its way.
+async fn call_off(tidb: &Tidb) -> Result<()> {
+    let stage = tidb.place.stage();
+    let (slow, fast) = wait_for("new stores have regions to give away", LONG, async || {
+        let (slow, fast) = (tidb.store_of(5).await?, tidb.store_of(4).await?);
+        ensure!(slow.regions > 5 && fast.regions > 0, "{slow:?}, {fast:?}");
+        Ok((slow, fast))
+    })
+    .await?;
+    tidb.set_speed(5, 0.05).await?;
+    tidb.set_speed(4, 50.0).await?;
+    tidb.scale(4).await?;
+    wait_for("one has left, and the other one leaves", LONG, async || {
+        let told = async |id| {
+            let stores = tidb.stores().await?;
+            stores.into_iter().find(|it| it.id == id).map(|it| it.state).context("PD does not list it")
+        };
+        let (slow, fast) = (told(slow.id).await?, told(fast.id).await?);
+        ensure!(slow == "Offline" && fast == "Tombstone", "they are {slow} and {fast}");
+        Ok(())
+    })
+    .await?;
+    ensure!(tidb.size(Component::Tikv).await? == 6, "the size passed by a store that has not left");
+    tidb.scale(6).await?;
+    wait_for("the one on its way stays", LONG, async || {
+        let kept = tidb.store_of(5).await?;
+        ensure!(kept.id == slow.id && kept.state == "Up", "{kept:?}");
+        Ok(())
+    })
+    .await?;
+    tidb.set_speed(5, 50.0).await?;
+    tidb.wait_until_ready().await?;
+    let replaced = tidb.store_of(4).await?;
+    ensure!(replaced.id != fast.id && replaced.state == "Up", "{replaced:?}, and it was {fast:?}");
+    ensure!(tidb.evictions().await?.is_empty(), "leaders are still evicted: {:?}", tidb.evictions().await?);
+    ensure!(marked(tidb).await?.is_empty(), "volumes in use are marked");
+    stage.say("called off: one stayed, one was replaced");
+    Ok(())
+}
+
+/// Fewer stores than copies are refused before anything is touched.
+async fn refuse_too_few(tidb: &Tidb) -> Result<()> {
+    refused(tidb, &json!({ "spec": { "tikv": { "replicas": 2 } } }), ("FailedScaleIn", "max-replicas")).await?;
+    tidb.scale(6).await?;
+    tidb.wait_until_ready().await
+}
+
+/// Nothing works without PD.
+async fn refuse_no_pd(tidb: &Tidb) -> Result<()> {
+    refused(tidb, &json!({ "spec": { "pd": { "replicas": 0 } } }), ("InvalidSpec", "spec.pd.replicas")).await?;
+    tidb.patch(&json!({ "spec": { "pd": { "replicas": 3 } } })).await?;
+    tidb.wait_until_ready().await
+}
+
+/// A change that is refused: a condition and an Event say so, and nothing is written.
+async fn refused(tidb: &Tidb, change: &Value, (reason, words): (&str, &str)) -> Result<()> {
+    let (stage, place) = (tidb.place.stage(), &tidb.place);
+    let (stores, members) = (tidb.stores_that_are("Up").await?, tidb.pd("members").await?["members"].clone());
+    let sets = async || {
+        let (stores, members) = (tidb.set(Component::Tikv).await?, tidb.set(Component::Pd).await?);
+        Ok::<_, anyhow::Error>((stores.metadata.generation, members.metadata.generation))
+    };
+    let before = sets().await?;
+    let since = stage.audit().mark()?;
+    tidb.patch(change).await?;
+    let stalled = tidb.wait_for_condition("Stalled", "True").await?;
+    ensure!(stalled.reason == reason && stalled.message.contains(words), "{}: {}", stalled.reason, stalled.message);
+    wait_for("an Event tells it", LONG, async || told(place, reason, words).await).await?;
+    tokio::time::sleep(WATCHED).await;
+    // On the sets, the edition of the logbook is noted.
+    let written = tidb.written_since(since)?;
+    let other = written.iter().find(|entry| entry.resource() != "statefulsets");
+    ensure!(other.is_none() && sets().await? == before, "written: {:?}", other.map(windlass_e2e::Entry::describe));
+    let now = tidb.stores_that_are("Up").await?;
+    ensure!(now.keys().eq(stores.keys()), "the stores are {now:?}, and were {stores:?}");
+    ensure!(tidb.pd("members").await?["members"] == members, "members of PD have changed");
+    ensure!(tidb.evictions().await?.is_empty(), "leaders are evicted");
+    stage.say(&format!("refused: {}", stalled.message));
+    Ok(())
+}
+
+async fn told(place: &Place, reason: &str, words: &str) -> Result<()> {
+    let events = place.api::<Event>().list(&ListParams::default()).await?;
+    let is_it = |event: &Event| {
+        event.reason.as_deref() == Some(reason) && event.message.as_ref().is_some_and(|message| message.contains(words))
+    };
+    ensure!(events.iter().any(is_it), "no Event {reason} with {words:?}");
+    Ok(())
+}
