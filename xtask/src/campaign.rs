@@ -50,6 +50,8 @@ enum Campaign {
     MysqlNetwork,
     /// Random histories of a `MySQLCluster` in a simulated world.
     MysqlHistories,
+    /// Stores of TiKV that leave and come at every parallelism, on the real PD of a lab.
+    Tidb,
     /// Random histories of a `TidbCluster` in a simulated world.
     TidbHistories,
     /// Rounds in which the leader is stopped past its Lease while another one acts, on a lab.
@@ -178,6 +180,8 @@ impl Campaign {
                     " histories of MySQL from seed ",
                 )
             }
+            Self::Tidb => Plan::on_lab(&["--features", "lab", "--test", "tidb_scaling"], "stores_leave_as_fast_as_they_may")
+                .times(16, "WINDLASS_SCALINGS", " times stores left and came: "),
             Self::TidbHistories => {
                 let test = "no_store_is_lost_and_every_history_ends_at_rest";
                 Plan::off_lab("windlass-kinds", &["--lib"], test).times(

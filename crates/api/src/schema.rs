@@ -4,7 +4,7 @@
 //! derive cannot say.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray,
+    CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 
 /// Depth up to which descriptions are kept: our own fields. Deeper lie the types of Kubernetes, which `kubectl explain pod` explains.
@@ -44,6 +44,9 @@ fn keep_unknown(node: &mut JSONSchemaProps) {
     }
     if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut node.items {
         keep_unknown(items);
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut node.additional_properties {
+        keep_unknown(values);
     }
 }
 
@@ -89,5 +92,37 @@ fn fit_node(node: &mut JSONSchemaProps, depth: usize) {
         &mut node.additional_properties
     {
         fit_node(values, depth + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test says what went wrong by panicking")]
+
+    use serde_json::Value;
+
+    use crate::custom_resource_definitions;
+
+    /// Objects that are pruned, by where they are.
+    fn pruned(node: &Value, at: &str, found: &mut Vec<String>) {
+        if node["type"] == "object" && node["x-kubernetes-preserve-unknown-fields"] != true {
+            found.push(at.to_owned());
+        }
+        for (name, child) in node["properties"].as_object().into_iter().flatten() {
+            pruned(child, &format!("{at}.{name}"), found);
+        }
+        for inside in ["items", "additionalProperties"] {
+            pruned(&node[inside], &format!("{at}[]"), found);
+        }
+    }
+
+    #[test]
+    fn nothing_that_a_newer_release_remembers_is_pruned() {
+        let definitions = custom_resource_definitions();
+        let logbook = definitions.iter().find(|it| it.spec.names.kind == "Logbook").unwrap();
+        let logbook = serde_json::to_value(logbook).unwrap();
+        let mut found = Vec::new();
+        pruned(&logbook["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"], "spec", &mut found);
+        assert_eq!(found, [""; 0]);
     }
 }

@@ -39,7 +39,8 @@ pub fn unseen(set: &StatefulSetView, children: &Children) -> Vec<Unseen> {
     let mut unseen = Vec::new();
     for ordinal in 0..set.replicas {
         let pod = format!("{name}-{ordinal}");
-        let claims = templates.iter().map(|template| format!("{template}-{pod}")).filter(|it| !children.claims.contains_key(it));
+        let claims =
+            templates.iter().map(|template| format!("{template}-{pod}")).filter(|it| !children.claims.contains_key(it));
         unseen.extend(claims.map(|name| Unseen { kind: ObjectKind::PersistentVolumeClaim, name, controller: None }));
         if !children.pods.contains_key(&pod) {
             unseen.push(Unseen { kind: ObjectKind::Pod, name: pod, controller: Some(uid.clone()) });
@@ -71,8 +72,7 @@ mod tests {
         children.claims.insert("log-a-pd-0".into(), ClaimView::default());
         children.claims.insert("pd-a-pd-1".into(), ClaimView::default());
         let unseen: Vec<_> = unseen(&set(true), &children).into_iter().map(|it| (it.name, it.controller)).collect();
-        let expected =
-            [("pd-a-pd-0".into(), None), ("log-a-pd-1".into(), None), ("a-pd-1".into(), Some("u-1".into()))];
+        let expected = [("pd-a-pd-0".into(), None), ("log-a-pd-1".into(), None), ("a-pd-1".into(), Some("u-1".into()))];
         assert_eq!(unseen, expected);
     }
 

@@ -2,6 +2,7 @@
 
 pub mod drains;
 mod pauses;
+pub mod scaling;
 
 use std::collections::{BTreeMap, BTreeSet};
 

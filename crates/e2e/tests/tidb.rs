@@ -2,29 +2,26 @@
 
 #![cfg(feature = "lab")]
 
-use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim};
-use kube::ResourceExt;
+use k8s_openapi::api::core::v1::Event;
 use kube::api::ListParams;
 use serde_json::{Value, json};
-use windlass_api::tidb::{Component, keys};
-use windlass_e2e::tidb::{Store, Tidb};
+use windlass_api::tidb::Component;
+use windlass_e2e::tidb::Tidb;
+use windlass_e2e::tidb::scaling::{Round, move_freely};
 use windlass_e2e::{LONG, Place, Stage, wait_for};
 
-/// `max-replicas` of PD, where nobody says otherwise.
-const COPIES: usize = 3;
+/// What leaves, and comes again.
+const ROUND: Round<'_> = Round { from: 6, parallelism: NonZeroU16::new(2).unwrap(), speeds: &[2.0, 1.0] };
 /// How long nothing may happen. The length is the point.
 const WATCHED: Duration = Duration::from_secs(20);
 
 fn six_stores(cluster: &mut Value) {
     cluster["spec"]["tikv"]["replicas"] = 6.into();
-    // Else the regions of a slow store would hold up those of a fast one, inside PD.
-    let config = cluster["spec"]["pd"]["config"].as_str().unwrap_or_default();
-    cluster["spec"]["pd"]["config"] = config.replace("replica-schedule-limit = 4", "replica-schedule-limit = 64").into();
+    move_freely(cluster);
     cluster["spec"]["tikv"]["scalePolicy"] = json!({ "scaleInParallelism": 2, "scaleOutParallelism": 3 });
 }
 
@@ -60,54 +57,19 @@ async fn check_members(tidb: &Tidb, stores: usize) -> Result<()> {
     Ok(())
 }
 
-async fn marked(tidb: &Tidb) -> Result<BTreeMap<String, PersistentVolumeClaim>> {
-    let mut claims = tidb.claims(Component::Tikv).await?;
-    claims.retain(|_, claim| claim.annotations().contains_key(keys::PVC_DEFER_DELETING));
-    Ok(claims)
-}
-
 /// Six become three, two at a time and of different speed, and six again.
 async fn leave_and_come_back(tidb: &Tidb) -> Result<()> {
     let stage = tidb.place.stage();
-    let before = tidb.stores_that_are("Up").await?;
-    let claims = tidb.claims(Component::Tikv).await?;
-    for (ordinal, speed) in [(5, 2.0), (4, 1.0), (3, 2.0)] {
-        tidb.set_speed(ordinal, speed).await?;
-    }
-    tidb.scale(3).await?;
-    let allowed = |stores: &[Store]| {
-        let leaving = stores.iter().filter(|it| it.state == "Offline").count();
-        ensure!(leaving <= 2, "{leaving} leave at once: {stores:?}");
-        let up = stores.iter().filter(|it| it.state == "Up").count();
-        ensure!(up >= COPIES, "{up} stores are up: {stores:?}");
-        Ok(())
-    };
-    let watched = tidb.watch_leaving(3, allowed).await?;
-    let efficiency = watched.efficiency(NonZeroU16::MIN.saturating_add(1));
+    let (before, claims) = (tidb.stores_that_are("Up").await?, tidb.claims(Component::Tikv).await?);
+    let watched = ROUND.leave(tidb).await?;
+    let efficiency = watched.efficiency(ROUND.parallelism);
     stage.say(&format!("6 -> 3, two at a time: {watched:?}, efficiency {efficiency:.2}"));
-    ensure!(watched.most_leaving == 2, "never two at once");
     ensure!(watched.sizes.len() > 2, "no progress was shown: {:?}", watched.sizes);
-    ensure!(watched.drains.len() == 3, "not all of them were seen to leave");
-    tidb.wait_until_ready().await?;
-    let left: Vec<String> = marked(tidb).await?.into_keys().collect();
-    ensure!(left == ["tikv-tidb-tikv-3", "tikv-tidb-tikv-4", "tikv-tidb-tikv-5"], "marked: {left:?}");
-    ensure!(tidb.evictions().await?.is_empty(), "leaders are still evicted: {:?}", tidb.evictions().await?);
-
-    tidb.scale(6).await?;
-    tidb.wait_until_ready().await?;
-    let after = tidb.stores_that_are("Up").await?;
-    ensure!(after.len() == 6, "{after:?}");
-    for store in after.values() {
+    ROUND.come(tidb, &claims).await?;
+    for store in tidb.stores_that_are("Up").await?.values() {
         let stayed = ["tidb-tikv-0", "tidb-tikv-1", "tidb-tikv-2"].contains(&store.pod.as_str());
         ensure!(before.contains_key(&store.id) == stayed, "{store:?}, before: {before:?}");
     }
-    let fresh = tidb.claims(Component::Tikv).await?;
-    for ordinal in 0..6 {
-        let name = format!("tikv-tidb-tikv-{ordinal}");
-        let same = fresh.get(&name).and_then(ResourceExt::uid) == claims.get(&name).and_then(ResourceExt::uid);
-        ensure!(same == (ordinal < 3), "{name} is {}", if same { "the same" } else { "another one" });
-    }
-    ensure!(marked(tidb).await?.is_empty(), "volumes in use are marked");
     stage.say("3 -> 6: new volumes, new stores");
     Ok(())
 }
@@ -147,7 +109,7 @@ async fn call_off(tidb: &Tidb) -> Result<()> {
     let replaced = tidb.store_of(4).await?;
     ensure!(replaced.id != fast.id && replaced.state == "Up", "{replaced:?}, and it was {fast:?}");
     ensure!(tidb.evictions().await?.is_empty(), "leaders are still evicted: {:?}", tidb.evictions().await?);
-    ensure!(marked(tidb).await?.is_empty(), "volumes in use are marked");
+    ensure!(tidb.marked_claims().await?.is_empty(), "volumes in use are marked");
     stage.say("called off: one stayed, one was replaced");
     Ok(())
 }

@@ -110,6 +110,8 @@ pub(crate) struct Actor<K: Kind, M> {
     pub(crate) born: tokio::time::Instant,
     /// How many passes in a row had to be tried again.
     pub(crate) troubles: u32,
+    /// Whether the logbook could not be written in the last pass.
+    pub(crate) unkept: bool,
     /// When status was written last.
     pub(crate) told: Option<tokio::time::Instant>,
     /// When the logbook was last written only to tell.
@@ -153,6 +155,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             outlook: 0,
             born: tokio::time::Instant::now(),
             troubles: 0,
+            unkept: false,
             told: None,
             noted: None,
             warned: None,
@@ -178,7 +181,8 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                     stop.run_until_cancelled(Box::pin(self.give_up())).await;
                     return Ok(());
                 }
-                () = wake.notified() => {}
+                // A logbook that is not stored as it was sent brings an event as well: that is no reason to send it once more.
+                () = wake.notified(), if !self.unkept => {}
                 Some(message) = self.messages.recv() => self.take(*message)?,
                 () = tokio::time::sleep(wait) => {}
             }

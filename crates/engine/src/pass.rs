@@ -33,6 +33,8 @@ pub(crate) const SOON: Duration = Duration::from_secs(1);
 const NOTES: Duration = Duration::from_secs(5);
 /// The longest wait between two tries.
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
+/// The reason of the Event that tells of it.
+const NOT_WRITTEN: &str = "LogbookNotWritten";
 /// When nothing at all is due.
 pub(crate) const LATER: Duration = Duration::from_mins(10);
 
@@ -195,6 +197,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         kept: Result<(), Unkept>,
         told: Result<Told, ()>,
     ) -> Next {
+        self.unkept = kept.is_err();
         let retried = taken.iter().any(|(_, outcome)| matches!(outcome, Outcome::Retry { .. }));
         let (Ok(()), Ok(told), false) = (kept, told, retried) else {
             self.troubles += 1;
@@ -296,6 +299,9 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                     if error.is_conflict() { (Unkept::Outrun, "Conflict") } else { (Unkept::Failed, "Failed") };
                 self.shared.metrics.logbook_write(K::NAME, outcome);
                 tracing::warn!(cluster = %self.key, %error, "logbook not written, no step is taken in this pass");
+                if why == Unkept::Failed {
+                    self.shared.events.warning(&observed.resource.object_ref(&()), NOT_WRITTEN, error.to_string());
+                }
                 Err(why)
             }
         }

@@ -6,10 +6,11 @@ mod stage;
 
 use std::time::Duration;
 
-use serde_json::json;
-use stage::{NAMESPACE, Stage, cluster};
+use serde_json::{Value, json};
+use stage::{Crew, NAMESPACE, Stage, cluster, server};
+use windlass_engine::Settings;
 use windlass_kinds::replicated::hooks::Deed;
-use windlass_testkit::{CallMatch, Effect};
+use windlass_testkit::{Call, CallMatch, Effect};
 
 /// The effects, each at the first, the second, … write of the operator.
 const WRITES: [usize; 6] = [0, 1, 2, 4, 6, 8];
@@ -86,4 +87,30 @@ async fn a_pause_is_acknowledged_when_it_is_on_record_and_not_before() {
     assert_eq!(stage.status()["observedGeneration"], before, "it is told as acted upon, and nothing says so");
     stage.until("the pause is acknowledged", |stage| stage.condition("ClusteringActive").1 == "Paused").await;
     assert!(!stage.get("logbooks", "rss-harbour").unwrap()["spec"]["pause"]["clustering"].is_null());
+}
+
+/// Whoever installs a release and forgets its definitions must not have an operator that writes as fast as it can.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_drops_what_is_to_be_remembered_is_not_asked_over_and_over() {
+    let server = server();
+    let definitions = windlass_api::custom_resource_definitions();
+    let logbooks = definitions.iter().find(|it| it.spec.names.plural == "logbooks").unwrap();
+    let mut older = serde_json::to_value(logbooks).unwrap();
+    let spec = &mut older["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    spec["x-kubernetes-preserve-unknown-fields"] = false.into();
+    spec["properties"].as_object_mut().unwrap().remove("claim").unwrap();
+    server.register_crd(&serde_json::from_value(older).unwrap());
+    let stage = Stage::on(server, Crew::default(), Settings::default());
+    stage.create(cluster(3)).await;
+    let is_write = |call: &&Call| call.resource == "logbooks" && call.verb.is_write();
+    stage.until("it was tried to remember something", |stage| stage.server.calls().iter().any(|it| is_write(&it))).await;
+    stage.let_pass(Duration::from_mins(5)).await;
+    let calls = stage.server.calls();
+    let tried = calls.iter().filter(is_write).count();
+    assert!((5..20).contains(&tried), "{tried} times");
+    assert_eq!(stage.server.store().list("statefulsets").len(), 0, "something was done that is not on record");
+    let told = |event: &Value| event["reason"] == "LogbookNotWritten" && event["note"].to_string().contains("Definitions");
+    assert!(stage.server.store().list("events").iter().any(told), "nobody is told");
+    stage.server.register_crd(logbooks);
+    stage.until_ready().await;
 }

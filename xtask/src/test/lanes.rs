@@ -30,14 +30,15 @@ const WITH_THE_OPERATOR: [&str; 12] = [
     "leader",
 ];
 /// Those that deal with a database, beside them.
-const WITH_A_DATABASE: [&str; 7] = ["galera", "restore", "mysql", "mysql_mending", "mysql_outside", "mysql_adoption", "tidb"];
+const WITH_A_DATABASE: [&str; 8] =
+    ["galera", "restore", "mysql", "mysql_mending", "mysql_outside", "mysql_adoption", "tidb", "tidb_upgrade"];
 /// Those that break a database, beside both.
 const WITH_A_BROKEN_DATABASE: [&str; 2] = ["recovery", "failover"];
 /// Those that run alone. The last judges the permissions by the calls that all the others made.
 const ALONE: [&str; 2] = ["outage", "rbac"];
 /// Those that only a campaign runs.
 #[cfg(test)]
-const ON_DEMAND: [&str; 4] = ["fuzz", "schedules", "slow", "upgrade"];
+const ON_DEMAND: [&str; 5] = ["fuzz", "schedules", "slow", "tidb_scaling", "upgrade"];
 
 const TESTS: [&str; 6] = ["test", "--package", "windlass-e2e", "--features", "lab", "--locked"];
 const OF_THE_LAB: [&str; 6] = ["test", "--package", "windlass-lab", "--features", "lab", "--locked"];

@@ -21,13 +21,15 @@ impl Planner<'_> {
         for component in Component::ALL {
             let unseen = self.scene.group(component).live_set().map(|set| unseen(set, self.scene.observed.children));
             for Unseen { kind, name, controller } in unseen.into_iter().flatten() {
-                let act = Act::TakeOver { object: self.object(kind, &name), controller, labels: build::labels(cluster, component) };
+                let act =
+                    Act::TakeOver { object: self.object(kind, &name), controller, labels: build::labels(cluster, component) };
                 self.step(act, "it belongs to a cluster that was taken over");
             }
         }
         let count = self.plan.steps.len() - before;
         if count > 0 {
-            let message = format!("{count} pods and volumes were made by another operator, and are taken over; nothing restarts");
+            let message =
+                format!("{count} pods and volumes were made by another operator, and are taken over; nothing restarts");
             self.wait(reason!("Adopting"), message, false);
         }
         count == 0

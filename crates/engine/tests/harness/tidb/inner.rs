@@ -212,7 +212,8 @@ impl Inner {
                 id.is_some()
             }
         };
-        let (now, refused) = (self.now, !works && matches!(place.component, Component::Tikv | Component::Tiflash) && self.pd.serves());
+        let (now, refused) =
+            (self.now, !works && matches!(place.component, Component::Tikv | Component::Tiflash) && self.pd.serves());
         if let Some(berth) = self.berths.get_mut(&name) {
             (berth.runs, berth.starts, berth.in_vain) = (works, now + START, !works);
             berth.crashed = if refused { berth.crashed.or(Some(now)) } else { None };
