@@ -114,6 +114,11 @@ impl Plan {
         Self { variable, count, figures, ..self }
     }
 
+    /// Random histories of a kind in its simulated world.
+    fn histories(test: &'static str, count: u64, figures: &'static str) -> Self {
+        Self::off_lab("windlass-kinds", &["--lib"], test).times(count, "WINDLASS_HISTORIES", figures)
+    }
+
     /// A campaign of the crash harness: all single perturbations of these sorts, and so many pairs of them for each scenario.
     fn harness(name: &'static str, pairs: u64) -> Self {
         let test = "every_perturbation_ends_as_if_nothing_had_happened";
@@ -131,11 +136,7 @@ impl Campaign {
                 "WINDLASS_HISTORIES",
                 " random histories, ",
             ),
-            Self::Histories => Plan::off_lab("windlass-kinds", &["--lib"], "every_history_is_safe_and_ends_at_rest").times(
-                1_000_000,
-                "WINDLASS_HISTORIES",
-                " histories from seed ",
-            ),
+            Self::Histories => Plan::histories("every_history_is_safe_and_ends_at_rest", 1_000_000, " histories from seed "),
             Self::Edits => Plan::off_lab("windlass-engine", &["--test", "edits"], "no_byte_of_the_user_is_lost").times(
                 50_000,
                 "WINDLASS_INTERLEAVINGS",
@@ -173,22 +174,12 @@ impl Campaign {
             Self::MysqlNetwork => Plan::on_lab(&["--features", "lab", "--test", "failover"], "a_bad_network_is_no_reason")
                 .times(10, "WINDLASS_MINUTES", " min: no failover, "),
             Self::MysqlHistories => {
-                let test = "whatever_happens_nothing_that_was_told_is_lost";
-                Plan::off_lab("windlass-kinds", &["--lib"], test).times(
-                    1_000_000,
-                    "WINDLASS_HISTORIES",
-                    " histories of MySQL from seed ",
-                )
+                Plan::histories("whatever_happens_nothing_that_was_told_is_lost", 1_000_000, " histories of MySQL from seed ")
             }
             Self::Tidb => Plan::on_lab(&["--features", "lab", "--test", "tidb_scaling"], "stores_leave_as_fast_as_they_may")
                 .times(16, "WINDLASS_SCALINGS", " times stores left and came: "),
             Self::TidbHistories => {
-                let test = "no_store_is_lost_and_every_history_ends_at_rest";
-                Plan::off_lab("windlass-kinds", &["--lib"], test).times(
-                    100_000,
-                    "WINDLASS_HISTORIES",
-                    " histories of TiDB from seed ",
-                )
+                Plan::histories("no_store_is_lost_and_every_history_ends_at_rest", 100_000, " histories of TiDB from seed ")
             }
             Self::Leader => Plan::on_lab(&["--features", "lab", "--test", "leader"], "a_stopped_leader_changes_nothing").times(
                 100,

@@ -11,15 +11,12 @@ use windlass_e2e::tidb::scaling::{Round, move_freely};
 
 /// From so many stores to three.
 const SIZES: [u16; 2] = [8, 6];
-const PARALLELISMS: [NonZeroU16; 4] = [some(1), some(2), some(3), some(5)];
+const ONE: NonZeroU16 = NonZeroU16::MIN;
+const PARALLELISMS: [NonZeroU16; 4] = [ONE, ONE.saturating_add(1), ONE.saturating_add(2), ONE.saturating_add(4)];
 /// Regions that a store gives away in a second: all the same, and mixed.
 const SPEEDS: [&[f64]; 2] = [&[0.25], &[0.5, 0.125, 0.25]];
 /// Regions that a store has at least, before it leaves.
 const REGIONS: u64 = 4;
-
-const fn some(number: u16) -> NonZeroU16 {
-    NonZeroU16::new(number).unwrap()
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stores_leave_as_fast_as_they_may() -> Result<()> {

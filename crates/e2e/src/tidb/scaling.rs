@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use kube::ResourceExt as _;
+use kube::ResourceExt;
 use serde_json::{Value, json};
 use windlass_api::tidb::{Component, keys};
 
@@ -73,7 +73,7 @@ impl Round<'_> {
         for ordinal in 0..self.from {
             let name = claim(ordinal);
             let Some(before) = gone.get(&name) else { continue };
-            let same = fresh.get(&name).and_then(|it| it.uid()) == before.uid();
+            let same = fresh.get(&name).and_then(ResourceExt::uid) == before.uid();
             ensure!(same == (ordinal < COPIES), "{name} is {}", if same { "the same" } else { "another one" });
         }
         self.check_marks(tidb, self.from).await
