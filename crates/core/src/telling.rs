@@ -8,6 +8,7 @@ use crate::kind::{Kind, Observed, Report};
 use crate::lane::Lane;
 use crate::outcome::Outcome;
 use crate::reason;
+use crate::step::{Act, ObjectKind, Step};
 
 /// The reason of an object that somebody else made.
 pub const FOREIGN_OBJECT: Reason = reason!("ForeignObject");
@@ -15,7 +16,11 @@ pub const FOREIGN_OBJECT: Reason = reason!("ForeignObject");
 /// What is being done, without anything that changes by itself.
 pub fn busy<K: Kind>(observed: &Observed<'_, K>, report: &Report<'_, K::Action>) -> Option<String> {
     let running = observed.running.iter().map(ToString::to_string);
-    let taken = report.taken.iter().filter(|(_, outcome)| !matches!(outcome, Outcome::Done { .. })).map(|(step, outcome)| {
+    let goes_on = |(step, outcome): &&(Step<K::Action>, Outcome)| match outcome {
+        Outcome::Done { changed } => *changed && sets_going(&step.act),
+        _ => true,
+    };
+    let taken = report.taken.iter().filter(goes_on).map(|(step, outcome)| {
         let trouble = matches!(outcome, Outcome::Retry { .. }).then(|| outcome.why()).flatten();
         trouble.map_or_else(|| step.to_string(), |why| format!("{step} ({why})"))
     });
@@ -27,6 +32,17 @@ pub fn busy<K: Kind>(observed: &Observed<'_, K>, report: &Report<'_, K::Action>)
         }
     }
     (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// Whether others go on with it when it was done: what they do is seen, and told, from the next pass on. Whoever reads before that
+/// must not read that nothing is in hand.
+fn sets_going<A>(act: &Act<A>) -> bool {
+    match act {
+        Act::SetReplicas { .. } => true,
+        Act::Apply(manifest) => manifest.object.kind == ObjectKind::StatefulSet,
+        Act::Delete { object, .. } => object.kind == ObjectKind::Pod,
+        _ => false,
+    }
 }
 
 /// What waits for a person: what the plan says, else a step that was refused.

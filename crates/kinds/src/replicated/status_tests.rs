@@ -60,8 +60,8 @@ fn nothing_is_there_yet() {
     let taken: Vec<_> = fixture.plan().steps.into_iter().map(|step| (step, Outcome::Done { changed: true })).collect();
     let status = fixture.status(&Gate::new(Door::Open, Door::Open), &taken);
     assert_eq!(condition(&status, "Available").status, "False");
-    assert_eq!(condition(&status, "Ready").reason, "MembersNotReady");
-    assert_eq!(status.reason, "0 of 3 members serve and are ready");
+    assert_eq!(condition(&status, "Ready").reason, "Progressing");
+    assert!(status.reason.starts_with("apply StatefulSet "), "{}", status.reason);
     assert_eq!(status.phase, Some(Phase::Creating));
 }
 
@@ -212,6 +212,15 @@ fn a_pass_that_changes_something_is_not_ready_although_all_members_serve() {
     let taken: Vec<_> = plan.steps.into_iter().map(|step| (step, Outcome::Done { changed: true })).collect();
     let status = fixture.status(&Gate::new(Door::Open, Door::Open), &taken);
     assert_eq!(condition(&status, "Ready").status, "False");
+}
+
+#[test]
+fn a_pass_that_gives_others_something_to_do_does_not_tell_that_nothing_is_in_hand() {
+    let fixture = Fixture::serving(3).wants(4);
+    let steps = fixture.plan().steps;
+    let done = |changed| steps.iter().map(|step| (step.clone(), Outcome::Done { changed })).collect::<Vec<_>>();
+    let told_after = |changed| told(&fixture.status(&Gate::new(Door::Open, Door::Open), &done(changed)))[2].clone();
+    assert_eq!((told_after(true).as_str(), told_after(false).as_str()), ("Progressing=True/Working", "Progressing=False/Idle"));
 }
 
 #[test]
