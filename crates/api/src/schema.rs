@@ -111,8 +111,8 @@ mod tests {
         for (name, child) in node["properties"].as_object().into_iter().flatten() {
             pruned(child, &format!("{at}.{name}"), found);
         }
-        for inside in ["items", "additionalProperties"] {
-            pruned(&node[inside], &format!("{at}[]"), found);
+        for inside in ["items", "additionalProperties"].iter().filter_map(|inside| node.get(inside)) {
+            pruned(inside, &format!("{at}[]"), found);
         }
     }
 
