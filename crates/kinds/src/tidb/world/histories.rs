@@ -99,12 +99,19 @@ impl World {
         }
     }
 
+    /// Where regions are: PD moves them whether or not anybody waits for it.
+    fn regions(&self) -> Vec<(u64, StoreState, u64)> {
+        self.pd.stores.iter().map(|(id, it)| (*id, it.state, it.regions)).collect()
+    }
+
     /// Passes until nothing is left to do.
     pub(super) fn come_to_rest(&mut self) {
         let (mut unchanged, mut busy) = (0, self.now);
+        let mut regions = self.regions();
         for _ in 0..ENOUGH {
             let passed = self.round();
-            if !passed.plan.is_empty() || !self.is_at_rest() || !self.running.is_empty() {
+            let before = std::mem::replace(&mut regions, self.regions());
+            if !passed.plan.is_empty() || !self.is_at_rest() || !self.running.is_empty() || regions != before {
                 busy = self.now;
             }
             // What became of everything is seen when PD is asked again, and what a pass only remembers is acted upon in the next.

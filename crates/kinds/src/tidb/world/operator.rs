@@ -14,6 +14,7 @@ use windlass_core::memory::{Found, Memory, reprove};
 use windlass_core::ordinals::Ordinal;
 use windlass_core::plan::Plan;
 use windlass_core::step::{Act, Action as _, ObjectKind, Step};
+use windlass_core::views::PodView;
 
 use super::super::answers::StoreState;
 use super::super::build::{Claims, Objects};
@@ -225,9 +226,13 @@ impl World {
     fn judge_parallelism(&mut self, deed: &Deed) {
         let (component, ordinal) = Self::place(&deed.about);
         let wanted = self.wanted(component);
-        // Leaders that go because a pod's annotation asks for it go whether or not the store leaves.
-        let asked =
-            |pod: &str| self.children.pods.get(pod).is_some_and(|pod| pod.meta.annotations.contains_key(keys::EVICT_LEADER));
+        // Leaders that go because a pod's annotation asks for it, or because it is about to be replaced, go whether or not the store
+        // leaves; and no copy of a region goes with them.
+        let asked = |pod: &str| {
+            let outdated = |pod: &PodView| self.set(component).is_some_and(|set| set.is_outdated(pod));
+            let pod = self.children.pods.get(pod);
+            pod.is_some_and(|pod| pod.meta.annotations.contains_key(keys::EVICT_LEADER) || outdated(pod))
+        };
         let is_asked = matches!(deed.task, Task::EvictLeaders { .. }) && asked(&deed.about);
         if ordinal.get() < wanted || !has_stores(component) || is_asked {
             return;
