@@ -9,8 +9,9 @@ use jiff::Timestamp;
 use strum::{EnumIter, IntoEnumIterator as _, IntoStaticStr};
 use windlass_api::logbook::{LogbookSpec, Override, Unproven};
 
+use crate::adoption::is_adopted;
 use crate::bookkeeping::speaks_of_data;
-use crate::labels::{ADOPTED, LOGBOOK_EDITION, OVERRIDE_PREFIX};
+use crate::labels::{LOGBOOK_EDITION, OVERRIDE_PREFIX};
 use crate::views::Children;
 
 /// The entries that irreversible steps rest upon.
@@ -100,7 +101,7 @@ impl Memory {
             let why = format!("the logbook is older than the cluster: edition {}, but {noted} was noted", logbook.edition);
             return Self::doubt(LogbookSpec { edition: noted, ..logbook.clone() }, uid, &why);
         }
-        let adopted = children.stateful_sets.values().any(|set| set.object.meta.annotations.contains_key(ADOPTED));
+        let adopted = children.stateful_sets.values().any(is_adopted);
         // A set alone has no data.
         let has_data = !(children.pods.is_empty() && children.claims.is_empty());
         if adopted && has_data && logbook.unproven.is_empty() && !speaks_of_data(logbook) {
@@ -177,6 +178,7 @@ pub fn ways_out(entries: &LogbookSpec) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::labels::ADOPTED;
     use crate::views::{ClaimView, StatefulSetView};
     use rstest::rstest;
 

@@ -48,6 +48,11 @@ pub struct Store {
     pub leaders: u64,
 }
 
+/// By which the objects of a component are found.
+fn of(component: Component) -> ListParams {
+    ListParams::default().labels(&format!("{}={NAME},{}={component}", keys::INSTANCE, keys::COMPONENT))
+}
+
 impl Place {
     /// Applies the TiDB example, changed as asked, and waits until it is Ready.
     pub async fn tidb(&self, change: impl FnOnce(&mut Value)) -> Result<Tidb> {
@@ -128,17 +133,20 @@ impl Tidb {
         self.set(component).await?.spec.and_then(|spec| spec.replicas).context("the set has no size")
     }
 
-    /// The UIDs of all pods, by name.
-    pub async fn pods(&self) -> Result<BTreeMap<String, String>> {
+    /// All its pods.
+    pub async fn pods(&self) -> Result<Vec<Pod>> {
         let labels = ListParams::default().labels(&format!("{}={NAME},windlass.dev/kind=tc", keys::INSTANCE));
-        let pods = self.place.api::<Pod>().list(&labels).await?;
-        Ok(pods.into_iter().map(|pod| (pod.name_any(), pod.uid().unwrap_or_default())).collect())
+        Ok(self.place.api::<Pod>().list(&labels).await?.items)
+    }
+
+    /// The pods of a component.
+    pub async fn pods_of(&self, component: Component) -> Result<Vec<Pod>> {
+        Ok(self.place.api::<Pod>().list(&of(component)).await?.items)
     }
 
     /// The claims of a component, by name.
     pub async fn claims(&self, component: Component) -> Result<BTreeMap<String, PersistentVolumeClaim>> {
-        let labels = ListParams::default().labels(&format!("{}={NAME},{}={component}", keys::INSTANCE, keys::COMPONENT));
-        let claims = self.place.api::<PersistentVolumeClaim>().list(&labels).await?;
+        let claims = self.place.api::<PersistentVolumeClaim>().list(&of(component)).await?;
         Ok(claims.into_iter().map(|claim| (claim.name_any(), claim)).collect())
     }
 

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
-use windlass_api::tidb::{Component, keys};
+use windlass_api::tidb::Component;
 use windlass_e2e::tidb::{NAME, Tidb};
 use windlass_e2e::{LONG, Place, Stage, wait_for};
 
@@ -151,8 +151,7 @@ async fn check_one_revision_more(place: &Place, before: &BTreeMap<String, (Optio
 }
 
 async fn check_changes(tidb: &Tidb) -> Result<()> {
-    let labels = ListParams::default().labels(&format!("{}={NAME},windlass.dev/kind=tc", keys::INSTANCE));
-    for pod in tidb.place.api::<Pod>().list(&labels).await? {
+    for pod in tidb.pods().await? {
         ensure!(pod.labels().get("berth").is_some_and(|it| it == "north"), "{} has the old template", pod.name_any());
     }
     ensure!(tidb.place.has::<Service>("tidb-pd-peer").await?, "the Service of PD's members is not back");

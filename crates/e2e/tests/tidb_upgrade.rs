@@ -7,11 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
-use kube::api::ListParams;
 use serde_json::{Value, json};
-use windlass_api::tidb::{Component, keys};
+use windlass_api::tidb::Component;
+use windlass_e2e::tidb::Tidb;
 use windlass_e2e::tidb::scaling::move_freely;
-use windlass_e2e::tidb::{NAME, Tidb};
 use windlass_e2e::{LONG, LONGEST, Stage, wait_for};
 
 const BEFORE: &str = "v8.1.0";
@@ -38,8 +37,7 @@ async fn a_version_comes_while_stores_leave_and_a_bad_one_goes_back() -> Result<
 
 /// The pods of a component: their versions and UIDs.
 async fn versions(tidb: &Tidb, component: Component) -> Result<BTreeMap<String, (String, String)>> {
-    let labels = format!("{}={NAME},{}={component}", keys::INSTANCE, keys::COMPONENT);
-    let pods = tidb.place.api::<Pod>().list(&ListParams::default().labels(&labels)).await?;
+    let pods = tidb.pods_of(component).await?;
     let version = |pod: &Pod| {
         let spec = pod.spec.as_ref()?;
         let image = spec.containers.iter().find(|it| it.name == component.to_string())?.image.as_ref()?;

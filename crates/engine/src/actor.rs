@@ -110,8 +110,6 @@ pub(crate) struct Actor<K: Kind, M> {
     pub(crate) born: tokio::time::Instant,
     /// How many passes in a row had to be tried again.
     pub(crate) troubles: u32,
-    /// Whether the logbook could not be written in the last pass.
-    pub(crate) unkept: bool,
     /// When status was written last.
     pub(crate) told: Option<tokio::time::Instant>,
     /// When the logbook was last written only to tell.
@@ -155,7 +153,6 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             outlook: 0,
             born: tokio::time::Instant::now(),
             troubles: 0,
-            unkept: false,
             told: None,
             noted: None,
             warned: None,
@@ -171,7 +168,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
     /// Runs until the process stops to act, or the cluster leaves: then its claim is given up.
     pub(crate) async fn run(mut self, signals: Signals) -> Result<(), Broken> {
         let Signals { wake, leave, stop } = signals;
-        let mut wait = Duration::ZERO;
+        let mut next = Next::new("Begun", Duration::ZERO);
         loop {
             tokio::select! {
                 biased;
@@ -181,10 +178,9 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                     stop.run_until_cancelled(Box::pin(self.give_up())).await;
                     return Ok(());
                 }
-                // A logbook that is not stored as it was sent brings an event as well: that is no reason to send it once more.
-                () = wake.notified(), if !self.unkept => {}
+                () = wake.notified(), if next.heeds_changes => {}
                 Some(message) = self.messages.recv() => self.take(*message)?,
-                () = tokio::time::sleep(wait) => {}
+                () = tokio::time::sleep(next.after) => {}
             }
             while let Ok(message) = self.messages.try_recv() {
                 self.take(*message)?;
@@ -196,9 +192,9 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             let started = Instant::now();
             // In a box: what a pass needs is large, and most clusters are quiet most of the time.
             let passed = tokio::time::timeout(PASS_DEADLINE, Box::pin(self.pass())).await;
-            let next = passed.unwrap_or_else(|_| {
+            next = passed.unwrap_or_else(|_| {
                 tracing::warn!(cluster = %self.key, "a pass took longer than {} s and was given up", PASS_DEADLINE.as_secs());
-                Next { outcome: "TimedOut", after: Duration::from_secs(5) }
+                Next::new("TimedOut", Duration::from_secs(5))
             });
             let took = started.elapsed();
             shared.metrics.pass(K::NAME, next.outcome, took);
@@ -206,7 +202,6 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             for measure in K::passed(&Passed { failed, took }) {
                 self.gauges.add(measure);
             }
-            wait = next.after;
         }
     }
 

@@ -42,6 +42,8 @@ pub(crate) const LATER: Duration = Duration::from_mins(10);
 pub(crate) struct Next {
     pub(crate) outcome: &'static str,
     pub(crate) after: Duration,
+    /// Whether a change of an object is a reason to pass earlier.
+    pub(crate) heeds_changes: bool,
 }
 
 /// Why the logbook was not written.
@@ -55,7 +57,7 @@ pub(crate) enum Unkept {
 
 impl Next {
     pub(crate) fn new(outcome: &'static str, after: Duration) -> Self {
-        Self { outcome, after }
+        Self { outcome, after, heeds_changes: true }
     }
 }
 
@@ -197,11 +199,11 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         kept: Result<(), Unkept>,
         told: Result<Told, ()>,
     ) -> Next {
-        self.unkept = kept.is_err();
         let retried = taken.iter().any(|(_, outcome)| matches!(outcome, Outcome::Retry { .. }));
         let (Ok(()), Ok(told), false) = (kept, told, retried) else {
             self.troubles += 1;
-            return Next::new("Retry", self.retry_after());
+            // A logbook that is not stored as it was sent changes as well: that is no reason to send it once more.
+            return Next { heeds_changes: kept.is_ok(), ..Next::new("Retry", self.retry_after()) };
         };
         self.troubles = 0;
         let due = next_pass(taken.iter().map(|(_, outcome)| outcome), K::look_again(observed));

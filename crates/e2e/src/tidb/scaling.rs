@@ -71,7 +71,7 @@ impl Round<'_> {
         ensure!(up.len() == usize::from(self.from), "{up:?}");
         let fresh = tidb.claims(Component::Tikv).await?;
         for ordinal in 0..self.from {
-            let name = claim(ordinal);
+            let name = tidb.claim(ordinal);
             let Some(before) = gone.get(&name) else { continue };
             let same = fresh.get(&name).and_then(ResourceExt::uid) == before.uid();
             ensure!(same == (ordinal < COPIES), "{name} is {}", if same { "the same" } else { "another one" });
@@ -82,18 +82,19 @@ impl Round<'_> {
     /// With so many stores, exactly the volumes of the others are marked.
     async fn check_marks(&self, tidb: &Tidb, stores: u16) -> Result<()> {
         let marked = tidb.marked_claims().await?;
-        let wrong = (0..self.from).map(|ordinal| (ordinal, claim(ordinal)));
+        let wrong = (0..self.from).map(|ordinal| (ordinal, tidb.claim(ordinal)));
         let wrong: Vec<_> = wrong.filter(|(ordinal, name)| marked.contains_key(name) != (*ordinal >= stores)).collect();
         ensure!(wrong.is_empty(), "{wrong:?} are marked, or not, and should not be so; marked: {:?}", marked.keys());
         Ok(())
     }
 }
 
-fn claim(ordinal: u16) -> String {
-    format!("tikv-{}-{}-{ordinal}", super::NAME, Component::Tikv)
-}
-
 impl Tidb {
+    /// The name of the volume of a store.
+    fn claim(&self, ordinal: u16) -> String {
+        format!("tikv-{}", self.pod(Component::Tikv, ordinal))
+    }
+
     /// How many may leave and come at once from now on.
     pub async fn allow(&self, parallelism: NonZeroU16) -> Result<()> {
         let policy = json!({ "scaleInParallelism": parallelism, "scaleOutParallelism": parallelism });
