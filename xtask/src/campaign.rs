@@ -52,6 +52,8 @@ enum Campaign {
     MysqlHistories,
     /// Stores of TiKV that leave and come at every parallelism, on the real PD of a lab.
     Tidb,
+    /// Minutes in which a paused TiDB cluster is provoked and must stay as it is, on the real PD of a lab.
+    TidbPause,
     /// Random histories of a `TidbCluster` in a simulated world.
     TidbHistories,
     /// Rounds in which the leader is stopped past its Lease while another one acts, on a lab.
@@ -178,6 +180,8 @@ impl Campaign {
             }
             Self::Tidb => Plan::on_lab(&["--features", "lab", "--test", "tidb_scaling"], "stores_leave_as_fast_as_they_may")
                 .times(16, "WINDLASS_SCALINGS", " times stores left and came: "),
+            Self::TidbPause => Plan::on_lab(&["--features", "lab", "--test", "tidb_pause"], "a_paused_cluster_stays_as_it_is")
+                .times(10, "WINDLASS_PAUSED_MINUTES", " min paused and provoked; "),
             Self::TidbHistories => {
                 Plan::histories("no_store_is_lost_and_every_history_ends_at_rest", 100_000, " histories of TiDB from seed ")
             }
@@ -213,7 +217,7 @@ impl Campaign {
                 let plan = Plan::on_lab(&["--features", "lab", "--test", "upgrade"], "another_version_restarts_nothing").times(
                     100,
                     "WINDLASS_UPGRADE_CLUSTERS",
-                    " clusters and four real ones upgraded",
+                    " clusters and five real ones upgraded",
                 );
                 Plan { lab: Some(Installed::WithTheNext), ..plan }
             }

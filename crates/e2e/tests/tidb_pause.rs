@@ -13,11 +13,12 @@ use kube::ResourceExt as _;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use windlass_api::tidb::Component;
+use windlass_dice::number;
 use windlass_e2e::tidb::{NAME, Tidb};
 use windlass_e2e::{LONG, Place, Stage, wait_for};
 
-/// How long the operator is watched. The length is the point: nothing may come later, either.
-const WATCHED: Duration = Duration::from_mins(1);
+/// For how many minutes the operator is watched. The length is the point: nothing may come later, either.
+const MINUTES: &str = "WINDLASS_PAUSED_MINUTES";
 
 /// Every component that there is.
 fn everything(cluster: &mut Value) {
@@ -71,9 +72,10 @@ async fn a_paused_cluster_stays_as_it_is_and_all_changes_come_as_one() -> Result
             provoke(&tidb).await?;
             check_discovery_and_status_go_on(&tidb).await?;
             tidb.wait_until_held(&["StatefulSet tidb-pd", "StatefulSet tidb-tikv", "Service tidb-pd-peer"]).await?;
-            tokio::time::sleep(WATCHED).await;
+            let minutes = number(MINUTES).unwrap_or(1);
+            tokio::time::sleep(Duration::from_mins(minutes)).await;
             let told = tidb.only_told_since(since)?;
-            stage.say(&format!("paused for {} s; all that the operator wrote: {told:?}", WATCHED.as_secs()));
+            stage.say(&format!("{minutes} min paused and provoked; all that the operator wrote: {told:?}"));
             ensure!(sets(place).await? == before, "sets were changed: {:?}, before {before:?}", sets(place).await?);
             ensure!(state_of_pd(&tidb).await? == pd, "PD is {}, and was {pd}", state_of_pd(&tidb).await?);
             stage.restart_operator().await?;

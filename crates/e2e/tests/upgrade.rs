@@ -19,6 +19,10 @@ const MARK: &str = "windlass.dev/rehearsal";
 /// How many clusters there are beside the real ones; their pods never find a node.
 const MANY: &str = "WINDLASS_UPGRADE_CLUSTERS";
 const MANY_IN_SHORT: usize = 20;
+/// How many real ones there are: three dummies of two members, a MySQL of three, and a TiDB.
+const REAL: usize = 5;
+/// Their pods: those of TiDB are three of PD, three of TiKV, two of TiDB, and discovery.
+const OF_THE_REAL_ONES: usize = 3 * 2 + 3 + 9;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_version_restarts_nothing_until_the_template_changes() -> Result<()> {
@@ -37,21 +41,23 @@ async fn play(stage: &Stage, place: &Place, many: usize) -> Result<()> {
     let paused = place.dummy("paused", 2).await?;
     let forgotten = place.dummy("forgotten", 2).await?;
     let mysql = place.mysql(|_| ()).await?;
+    let tidb = place.tidb(|_| ()).await?;
     paused.patch(&json!({ "spec": { "paused": true } })).await?;
     paused.wait_for_condition("ReconciliationActive", "False", "Paused").await?;
     wait_for("every cluster has its pods", LONG, async || {
         let found = place.api::<Pod>().list(&ListParams::default()).await?.items.len();
-        ensure!(found == many + 9, "{found} pods");
+        ensure!(found == many + OF_THE_REAL_ONES, "{found} pods");
         Ok(())
     })
     .await?;
     let before = Picture::take(place).await?;
-    stage.say(&format!("{} clusters are there", many + 4));
+    stage.say(&format!("{} clusters are there", many + REAL));
 
     let version = env!("CARGO_PKG_VERSION");
     stage.main_release().upgrade(&json!({ "image": { "tag": format!("{version}-rehearsal") } })).await?;
-    claimed_by(place, many + 4, &format!("{version}+rehearsal")).await?;
+    claimed_by(place, many + REAL, &format!("{version}+rehearsal")).await?;
     mysql.wait_until_healthy().await?;
+    tidb.wait_until_ready().await?;
     before.is_still_so(place, "the upgrade").await?;
     stage.say("the other version looks after all of them; no pod was restarted, no template changed");
 
@@ -80,7 +86,7 @@ async fn play(stage: &Stage, place: &Place, many: usize) -> Result<()> {
     .await?;
     scaled.wait_until_ready(3).await?;
     stage.say("a change of the spec that reaches the template brought the new rendering with it");
-    println!("{many} clusters and four real ones upgraded, scaled, resumed, without a logbook: 0 pods restarted");
+    println!("{many} clusters and five real ones upgraded, scaled, resumed, without a logbook: 0 pods restarted");
     Ok(())
 }
 

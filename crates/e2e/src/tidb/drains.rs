@@ -21,20 +21,31 @@ pub struct Watched {
     pub fewest_up: usize,
     /// The sizes of the set, in the order in which they were seen.
     pub sizes: Vec<i32>,
-    /// From Offline to Tombstone, by store.
-    pub drains: BTreeMap<u64, Duration>,
+    /// The stores that left, in the order in which they began.
+    pub drains: Vec<Drain>,
     /// From the request until the set had its size.
     pub took: Duration,
 }
 
+/// A store that left.
+#[derive(Clone, Copy, Debug)]
+pub struct Drain {
+    /// Its id.
+    pub store: u64,
+    /// When it was Offline, after the request.
+    pub begun: Duration,
+    /// From Offline to Tombstone.
+    pub took: Duration,
+}
+
 impl Watched {
-    /// The time that an ideal schedule would have taken, by the time that was taken. An ideal one lets the highest leave first, and the next
-    /// one as soon as a place is free.
+    /// The time that an ideal schedule would have taken, by the time that was taken. An ideal one lets them leave in the same order, and the
+    /// next one as soon as a place is free.
     pub fn efficiency(&self, parallelism: NonZeroU16) -> f64 {
         let mut places = vec![Duration::ZERO; usize::from(parallelism.get())];
-        for drain in self.drains.values().rev() {
+        for drain in &self.drains {
             if let Some(first) = places.iter_mut().min() {
-                *first += *drain;
+                *first += drain.took;
             }
         }
         let ideal = places.into_iter().max().unwrap_or_default();
@@ -47,7 +58,7 @@ impl Tidb {
     pub async fn watch_leaving(&self, size: i32, mut look: impl FnMut(&[Store]) -> Result<()>) -> Result<Watched> {
         let began = Instant::now();
         let mut watched = Watched { fewest_up: usize::MAX, ..Watched::default() };
-        let mut since: BTreeMap<u64, Instant> = BTreeMap::new();
+        let mut leaving: BTreeMap<u64, Duration> = BTreeMap::new();
         loop {
             let stores = self.stores().await?;
             look(&stores)?;
@@ -56,11 +67,11 @@ impl Tidb {
             watched.fewest_up = watched.fewest_up.min(are("Up"));
             for store in &stores {
                 if store.state == "Offline" {
-                    since.entry(store.id).or_insert_with(Instant::now);
+                    leaving.entry(store.id).or_insert_with(|| began.elapsed());
                 } else if store.state == "Tombstone"
-                    && let Some(left) = since.get(&store.id)
+                    && let Some(begun) = leaving.remove(&store.id)
                 {
-                    watched.drains.entry(store.id).or_insert_with(|| left.elapsed());
+                    watched.drains.push(Drain { store: store.id, begun, took: began.elapsed().saturating_sub(begun) });
                 }
             }
             let now = self.size(Component::Tikv).await?;
@@ -69,6 +80,7 @@ impl Tidb {
             }
             if now == size {
                 watched.took = began.elapsed();
+                watched.drains.sort_by_key(|drain| drain.begun);
                 return Ok(watched);
             }
             ensure!(began.elapsed() < LONGEST, "the set still has size {now}; stores: {stores:?}");
@@ -82,5 +94,24 @@ impl Tidb {
         let stores = self.stores().await?;
         let mut own = stores.into_iter().filter(|store| store.pod == pod && store.state != "Tombstone");
         own.next().with_context(|| format!("{pod} is no store"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(store: u64, begun: u64, took: u64) -> Drain {
+        Drain { store, begun: Duration::from_secs(begun), took: Duration::from_secs(took) }
+    }
+
+    /// In the order of their ids, the long one would come last, and five seconds would seem to be lost.
+    #[test]
+    fn an_ideal_schedule_keeps_the_order_in_which_stores_began() {
+        let drains = vec![drain(1, 0, 10), drain(7, 0, 5), drain(4, 5, 5)];
+        let watched = Watched { drains, took: Duration::from_secs(10), ..Watched::default() };
+        let two = NonZeroU16::MIN.saturating_add(1);
+        assert!((watched.efficiency(two) - 1.0).abs() < 1e-9, "{}", watched.efficiency(two));
+        assert!((watched.efficiency(NonZeroU16::MIN) - 2.0).abs() < 1e-9);
     }
 }
