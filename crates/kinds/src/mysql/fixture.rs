@@ -223,6 +223,13 @@ impl Fixture {
         })
     }
 
+    /// What is remembered after a look.
+    pub(super) fn remembered(&self) -> LogbookSpec {
+        let mut logbook = self.logbook.clone();
+        self.watched(|observed| MySql::remember(observed, &mut logbook));
+        logbook
+    }
+
     pub(super) fn plan(&self) -> Plan<Deed> {
         self.watched(|observed| {
             let plan = MySql::plan(observed);

@@ -54,6 +54,14 @@ fn nobody_is_left_out_on_the_way_back(#[case] remembered: bool, #[case] claims: 
 }
 
 #[test]
+fn those_who_came_while_nobody_took_writes_are_remembered() {
+    let mut fixture = Fixture::healthy(3);
+    fixture.silence(0);
+    fixture.set().replicas = 5;
+    assert_eq!(fixture.remembered().counts.restore, 5);
+}
+
+#[test]
 fn a_set_that_somebody_deleted_comes_back_with_everybody() {
     let mut fixture = Fixture::healthy(5);
     fixture.resource.spec.replicas = Some(3);

@@ -63,6 +63,10 @@ pub(super) fn remember(observed: &Observed<'_, MySql>, logbook: &mut LogbookSpec
         logbook.intents.retain(|intent| intent.act != super::OPEN_TO_WRITES);
         logbook.counts.restore = scene.size;
     }
+    if entries.opened {
+        // Who came has data, whether or not somebody takes writes at that time.
+        logbook.counts.restore = logbook.counts.restore.max(scene.size);
+    }
     note_saved(&scene, &mut entries);
     if let Some(primary) = scene.known(scene.primary()) {
         let is_to_go = |known: &Known| known.is_errant(primary) || known.is_too_old_for(primary);
