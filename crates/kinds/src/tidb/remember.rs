@@ -39,13 +39,13 @@ pub(super) fn remember(observed: &Observed<'_, Tidb>, logbook: &mut LogbookSpec)
     entries.bootstrapped |= matches!(&heard.seen.stores, Ok(Stores::Listed(stores)) if !stores.is_empty());
     for component in [Component::Tikv, Component::Tiflash] {
         for (ordinal, store) in scene.own_stores(component) {
-            if is_told_in_time(&scene, component, ordinal, store) {
-                record(&scene, component, ordinal, store.id, &mut entries);
+            if is_told_in_time(&scene, component, *ordinal, store) {
+                record(&scene, component, *ordinal, store.id, &mut entries);
             }
         }
     }
     for (ordinal, member) in scene.own_members() {
-        record(&scene, Component::Pd, ordinal, member.id, &mut entries);
+        record(&scene, Component::Pd, *ordinal, member.id, &mut entries);
     }
     note_left(&scene, &mut entries);
     forget(&scene, &mut entries);

@@ -194,7 +194,7 @@ impl Planner<'_> {
         let returns = |ordinal: &Ordinal| ordinal.get() < group.wanted() && group.has_volumes(*ordinal);
         let is_stray =
             |ordinal: &Ordinal| ordinal.get() >= group.size() && !group.pods.contains_key(ordinal) && !returns(ordinal);
-        self.scene.own_stores(component).into_keys().filter(is_stray).collect()
+        self.scene.own_stores(component).keys().copied().filter(is_stray).collect()
     }
 
     /// Says which stores that should stay leave, or are not known, without our doing.
