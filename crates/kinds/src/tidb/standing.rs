@@ -105,7 +105,7 @@ impl<'a> Scene<'a> {
         match members.iter().any(|member| member.id == id) {
             _ if entry.left => Standing::Left,
             true => Standing::Unknown(format!("member {id} of {pod} has another name in PD")),
-            false if self.is_announced(super::DELETE_PD_MEMBER, id) => Standing::Left,
+            false if entry.sent_away || self.is_announced(super::DELETE_PD_MEMBER, id) => Standing::Left,
             false => Standing::Vanished(id),
         }
     }
