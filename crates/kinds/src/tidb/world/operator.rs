@@ -68,12 +68,10 @@ impl World {
         let parted = gate.part(&plan);
         bookkeeping::note_pass(&observed, &Identity::default(), &plan, &gate, &parted, &mut entries);
         let questions = probes::due(&observed);
-        // Now and then it looks late, and sees only what came of things.
-        let wait = if self.events.is_empty() || !self.passes.is_multiple_of(3) {
-            probes::look_again(&observed)
-        } else {
-            Duration::from_mins(1)
-        };
+        // Now and then it looks late, and sees only what came of things; so late that it does not know PD any more only in bad times.
+        let late = if self.calm { Duration::from_secs(20) } else { Duration::from_mins(1) };
+        let in_time = self.events.is_empty() || !self.passes.is_multiple_of(3);
+        let wait = if in_time { probes::look_again(&observed) } else { late };
         if self.passes.is_multiple_of(16) {
             let report = Report { plan: &plan, gate: &gate, held: &parted.held, taken: &[], remembered: &entries };
             let status = Tidb::status(&observed, &report);
