@@ -41,6 +41,10 @@ pub struct MemberEntry {
     /// Whether it was seen to have left PD for good.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left: bool,
+    /// Whether it was ever announced that this member of PD is to leave. When PD does not list it any more, that is our doing, also if it
+    /// was called off: what was sent may have arrived late.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sent_away: bool,
     /// How many regions a store had when it began to leave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regions: Option<u64>,

@@ -37,7 +37,7 @@ impl Scene<'_> {
         let is_wanted = |ordinal: Ordinal| {
             ordinal.get() >= group.wanted() || walk.ordinal() == Some(ordinal) || self.is_asked_to_evict(ordinal)
         };
-        let stores = self.own_stores(Component::Tikv).into_iter().filter(|(ordinal, _)| is_wanted(*ordinal));
+        let stores = self.own_stores(Component::Tikv).iter().filter(|(ordinal, _)| is_wanted(**ordinal));
         Some(stores.map(|(_, store)| store.id).collect())
     }
 

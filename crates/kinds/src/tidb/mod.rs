@@ -29,6 +29,7 @@ mod scene;
 mod servers;
 #[cfg(any(test, feature = "simulation"))]
 pub mod simulation;
+mod standing;
 mod status;
 mod stores;
 mod suspend;

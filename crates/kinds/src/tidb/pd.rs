@@ -49,6 +49,7 @@ impl Planner<'_> {
         let view = self.view(Component::Pd, |ordinal| (drain(&self.scene, ordinal), self.scene.membership(ordinal)));
         let begun = view.drains.values().any(|drain| matches!(drain, Drain::Draining | Drain::Finished));
         self.remove_strays(size);
+        self.tell_vanished(size.min(wanted));
         if size == wanted && !begun {
             return Scale::default();
         }
@@ -78,9 +79,23 @@ impl Planner<'_> {
         let group = self.scene.group(Component::Pd);
         let returns = |ordinal: Ordinal| ordinal.get() < group.wanted() && group.has_volumes(ordinal);
         let is_stray = |it: &Ordinal| it.get() >= size && !group.pods.contains_key(it) && !returns(*it);
-        let stray = self.scene.own_members().into_keys().rfind(is_stray);
+        let stray = self.scene.own_members().keys().copied().rfind(is_stray);
         if let Some(ordinal) = stray {
             self.leave_pd(ordinal);
+        }
+    }
+
+    /// Says which members that should stay PD does not know any more, without our doing: one that was removed never comes back by itself.
+    fn tell_vanished(&mut self, staying: u16) {
+        for ordinal in (0..staying).map(Ordinal::new) {
+            if let Standing::Vanished(id) = self.scene.membership(ordinal) {
+                let pod = self.scene.names.pod(Component::Pd, ordinal);
+                let message = format!(
+                    "PD does not know its member {id} ({pod}) any more, and a member that was removed cannot come back; delete the \
+                     PersistentVolumeClaims of {pod} and the pod: it joins anew then"
+                );
+                self.wait(reason!("PDMemberVanished"), message, true);
+            }
         }
     }
 

@@ -39,13 +39,13 @@ pub(super) fn remember(observed: &Observed<'_, Tidb>, logbook: &mut LogbookSpec)
     entries.bootstrapped |= matches!(&heard.seen.stores, Ok(Stores::Listed(stores)) if !stores.is_empty());
     for component in [Component::Tikv, Component::Tiflash] {
         for (ordinal, store) in scene.own_stores(component) {
-            if is_told_in_time(&scene, component, ordinal, store) {
-                record(&scene, component, ordinal, store.id, &mut entries);
+            if is_told_in_time(&scene, component, *ordinal, store) {
+                record(&scene, component, *ordinal, store.id, &mut entries);
             }
         }
     }
     for (ordinal, member) in scene.own_members() {
-        record(&scene, Component::Pd, ordinal, member.id, &mut entries);
+        record(&scene, Component::Pd, *ordinal, member.id, &mut entries);
     }
     note_left(&scene, &mut entries);
     forget(&scene, &mut entries);
@@ -89,7 +89,8 @@ fn record(scene: &Scene<'_>, component: Component, ordinal: Ordinal, id: u64, en
     entries.members.insert(pod, MemberEntry { id: id.to_string(), claims, ..MemberEntry::default() });
 }
 
-/// Notes how much a store has to give away, with the announcement that it leaves, and forgets it with that.
+/// Notes how much a store has to give away, with the announcement that it leaves, and forgets it with that. That a member of PD was to
+/// leave is never forgotten: nobody knows when what was sent arrives.
 pub(super) fn note_intents(observed: &Observed<'_, Tidb>, logbook: &mut LogbookSpec) {
     let scene = Scene::of(observed, logbook);
     let mut entries = scene.entries.clone();
@@ -101,6 +102,9 @@ pub(super) fn note_intents(observed: &Observed<'_, Tidb>, logbook: &mut LogbookS
     for (pod, entry) in &mut entries.members {
         let leaves = scene.intents.iter().any(|intent| intent.act == super::DELETE_STORE && intent.target == *pod);
         entry.regions = entry.regions.or_else(|| regions(pod)).filter(|_| leaves);
+        let identity = entry.id.parse().ok().map(|id| scene.identity(id));
+        let sent = |it: &Intent| it.act == super::DELETE_PD_MEMBER && Some(&it.uid) == identity.as_ref();
+        entry.sent_away |= scene.intents.iter().any(sent);
     }
     if entries != scene.entries {
         logbook.tidb = Some(entries);

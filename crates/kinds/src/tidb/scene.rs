@@ -16,12 +16,13 @@ use windlass_core::ordinals::Ordinal;
 use windlass_core::views::{ClaimView, PodView, StatefulSetView};
 
 use super::Tidb;
-use super::answers::{PdMember, PdSeen, Said, Store, StoreState, Stores};
+use super::answers::{PdMember, PdSeen, Said, Store, StoreState};
 use super::build::Names;
 use super::deeds::{Deed, Pd, Server};
 use super::facts::{ServerFacts, after};
-use super::membership::{Around, Standing, component_of, pod_at, pod_of, recorded};
+use super::membership::{Around, pod_at, pod_of};
 use super::scaling::is_marked;
+use super::standing::Own;
 use super::validate::{Validated, validate};
 use super::wishes::{Wish, wish};
 
@@ -119,6 +120,7 @@ pub(super) struct Scene<'a> {
     pub(super) cluster_id: Option<u64>,
     pub(super) pd: Result<Heard<'a>, Unheard>,
     groups: BTreeMap<Component, Group<'a>>,
+    pub(super) own: Own<'a>,
 }
 
 impl<'a> Scene<'a> {
@@ -132,16 +134,19 @@ impl<'a> Scene<'a> {
         let cluster_id = logbook.histories.last().and_then(|id| id.parse().ok());
         let groups =
             Component::ALL.map(|component| (component, group(observed, &names, &entries, cluster.as_ref(), component)));
-        Self {
+        let mut scene = Self {
             names,
             namespace,
             intents: logbook.intents.clone(),
             cluster_id,
             pd: hear(observed, cluster_id),
             groups: groups.into(),
+            own: Own::default(),
             entries,
             observed,
-        }
+        };
+        scene.own = Own::of(&scene);
+        scene
     }
 
     pub(super) fn groups(&self) -> impl Iterator<Item = &Group<'a>> {
@@ -168,101 +173,10 @@ impl<'a> Scene<'a> {
         self.pd.as_ref().ok().map(|heard| heard.asked)
     }
 
-    /// All stores; none while there never was one.
-    pub(super) fn stores(&self) -> Result<&'a BTreeMap<u64, Store>, String> {
-        static NONE: BTreeMap<u64, Store> = BTreeMap::new();
-        let heard = self.pd.as_ref().map_err(|unheard| unheard.why.clone())?;
-        match &heard.seen.stores {
-            Ok(Stores::Listed(stores)) => Ok(stores),
-            Ok(Stores::NotBootstrapped) => Ok(&NONE),
-            Err(why) => Err(format!("PD did not tell its stores: {why}")),
-        }
-    }
-
-    /// The stores of a component that have not left, whosoever they are.
-    pub(super) fn stores_of(&self, component: Component) -> Vec<&'a Store> {
-        let stores = self.stores().map(BTreeMap::values).into_iter().flatten();
-        stores.filter(|store| component_of(store) == component && store.state != StoreState::Tombstone).collect()
-    }
-
-    /// The stores of this cluster's own pods, those that have left aside.
-    pub(super) fn own_stores(&self, component: Component) -> BTreeMap<Ordinal, &'a Store> {
-        let own = |store: &'a Store| Some((pod_at(&self.names, component, &store.address)?, store));
-        self.stores_of(component).into_iter().filter_map(own).collect()
-    }
-
-    /// How a pod of TiKV or TiFlash stands in PD.
-    pub(super) fn standing(&self, component: Component, ordinal: Ordinal) -> Standing<&'a Store> {
-        let pod = self.names.pod(component, ordinal);
-        let stores = match self.stores() {
-            Ok(stores) => stores,
-            Err(why) => return Standing::Unknown(why),
-        };
-        if !self.pd.as_ref().is_ok_and(|heard| self.is_settled(&pod, heard.asked)) {
-            return Standing::Unknown("it was not looked at since the last task about it".to_owned());
-        }
-        if let Some(store) = self.own_stores(component).get(&ordinal) {
-            return Standing::Is(store);
-        }
-        let Some((entry, id)) = self.record(component, ordinal) else { return Standing::Never };
-        match stores.get(&id) {
-            _ if entry.left => Standing::Left,
-            Some(store) if store.state == StoreState::Tombstone => Standing::Left,
-            // It has another address than it should.
-            Some(store) => Standing::Unknown(format!("store {id} of {pod} has the address {:?} in PD", store.address)),
-            None if self.is_announced(super::DELETE_STORE, id) => Standing::Left,
-            None => Standing::Vanished(id),
-        }
-    }
-
-    /// The members of PD.
-    pub(super) fn members(&self) -> Result<&'a [PdMember], String> {
-        let heard = self.pd.as_ref().map_err(|unheard| unheard.why.clone())?;
-        heard.seen.members.as_deref().map_err(|why| format!("PD did not tell its members: {why}"))
-    }
-
-    /// The members of PD that are this cluster's own pods.
-    pub(super) fn own_members(&self) -> BTreeMap<Ordinal, &'a PdMember> {
-        let members = self.members().unwrap_or_default().iter();
-        members.filter_map(|member| Some((pod_of(&self.names, member)?, member))).collect()
-    }
-
-    /// How a pod of PD stands in PD.
-    pub(super) fn membership(&self, ordinal: Ordinal) -> Standing<&'a PdMember> {
-        let pod = self.names.pod(Component::Pd, ordinal);
-        let members = match self.members() {
-            Ok(members) => members,
-            Err(why) => return Standing::Unknown(why),
-        };
-        if !self.pd.as_ref().is_ok_and(|heard| self.is_settled(&pod, heard.asked)) {
-            return Standing::Unknown("it was not looked at since the last task about it".to_owned());
-        }
-        if let Some(member) = self.own_members().get(&ordinal) {
-            return Standing::Is(member);
-        }
-        let Some((entry, id)) = self.record(Component::Pd, ordinal) else { return Standing::Never };
-        match members.iter().any(|member| member.id == id) {
-            _ if entry.left => Standing::Left,
-            true => Standing::Unknown(format!("member {id} of {pod} has another name in PD")),
-            false if self.is_announced(super::DELETE_PD_MEMBER, id) => Standing::Left,
-            false => Standing::Vanished(id),
-        }
-    }
-
-    /// What is on record as being on the volumes of a pod, and has not left.
-    pub(super) fn recorded_id(&self, component: Component, ordinal: Ordinal) -> Option<u64> {
-        self.record(component, ordinal).filter(|(entry, _)| !entry.left).map(|(_, id)| id)
-    }
-
     /// Whether the pod of an ordinal is there, or was when PD was asked.
     pub(super) fn is_just_gone(&self, component: Component, ordinal: Ordinal) -> bool {
         let pod = self.names.pod(component, ordinal);
         self.group(component).pods.contains_key(&ordinal) || self.observed.facts.is_just_gone(&pod)
-    }
-
-    fn record(&self, component: Component, ordinal: Ordinal) -> Option<(&windlass_api::logbook::tidb::MemberEntry, u64)> {
-        let entry = self.entries.members.get(&self.names.pod(component, ordinal));
-        recorded(entry, &self.group(component).volumes(ordinal))
     }
 
     /// Whether a member of PD is healthy.
@@ -369,8 +283,9 @@ fn group<'a>(
     let pods = children.pods.values().filter_map(|pod| Some((Ordinal::of_pod(&set, &pod.meta.name)?, pod)));
     let mut claims: BTreeMap<Ordinal, Vec<&ClaimView>> = BTreeMap::new();
     // The name of a claim is that of its template, and that of the pod.
+    let of_set = format!("-{set}");
     for claim in children.claims.values() {
-        let ordinal = Ordinal::split_pod_name(&claim.meta.name).filter(|(rest, _)| rest.ends_with(&format!("-{set}")));
+        let ordinal = Ordinal::split_pod_name(&claim.meta.name).filter(|(rest, _)| rest.ends_with(&of_set));
         if let Some((_, ordinal)) = ordinal {
             claims.entry(ordinal).or_default().push(claim);
         }

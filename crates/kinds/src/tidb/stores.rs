@@ -23,6 +23,9 @@ use super::scene::Scene;
 /// How long leaders are waited for before a store leaves all the same: PD moves them then, one by one.
 const EVICTION: Duration = Duration::from_mins(5);
 
+/// Why leaders go from a store that leaves; from others they go for other reasons.
+pub(super) const LEAVES: &str = "the store is to leave";
+
 /// How far the removal of a store is.
 pub(super) fn drain(scene: &Scene<'_>, component: Component, ordinal: Ordinal) -> Drain {
     let group = scene.group(component);
@@ -171,7 +174,7 @@ impl Planner<'_> {
                 return self.wait(reason!("Draining"), message, false);
             }
             let task = Task::EvictLeaders { store: store.id };
-            return self.pd_task(&pod, Some(store.id), task, "the store is to leave");
+            return self.pd_task(&pod, Some(store.id), task, LEAVES);
         }
         if !guard.holds() {
             let message =
@@ -194,7 +197,7 @@ impl Planner<'_> {
         let returns = |ordinal: &Ordinal| ordinal.get() < group.wanted() && group.has_volumes(*ordinal);
         let is_stray =
             |ordinal: &Ordinal| ordinal.get() >= group.size() && !group.pods.contains_key(ordinal) && !returns(ordinal);
-        self.scene.own_stores(component).into_keys().filter(is_stray).collect()
+        self.scene.own_stores(component).keys().copied().filter(is_stray).collect()
     }
 
     /// Says which stores that should stay leave, or are not known, without our doing.

@@ -168,6 +168,16 @@ fn live(seed: u64) -> u64 {
     world.passes
 }
 
+/// Histories that once failed, each for another reason.
+const ONCE_FAILED: [u64; 3] = [0x0072_6567_696f_87b6, 0x0072_6567_696f_8fd7, 0x0072_6567_696f_91fd];
+
+#[test]
+fn histories_that_once_failed_end_at_rest() {
+    for seed in ONCE_FAILED {
+        live(seed);
+    }
+}
+
 #[test]
 fn no_store_is_lost_and_every_history_ends_at_rest() {
     if let Some(seed) = number("WINDLASS_SEED") {

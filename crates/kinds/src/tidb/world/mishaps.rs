@@ -3,14 +3,23 @@
 use windlass_api::tidb::{Component, SuspendAction};
 
 use super::super::answers::StoreState;
+use super::super::deeds::Task;
+use super::super::facts::End;
 use super::scenarios::settled;
-use super::{BAD, World};
+use super::{BAD, Event, World};
 
 impl World {
     fn suspend(&mut self, is_asked: bool) {
         self.edit(|resource| {
             resource.spec.suspend_action = is_asked.then_some(SuspendAction { suspend_stateful_set: true });
         });
+    }
+
+    /// The process of a pod ends, and another one is started.
+    fn restart(&mut self, pod: &str) {
+        self.process_ends(pod);
+        let uid = self.children.pods[pod].meta.uid.clone();
+        self.after(1, Event::Starts { pod: pod.to_owned(), uid });
     }
 
     fn rounds(&mut self, count: u32) {
@@ -96,4 +105,48 @@ fn a_member_of_pd_that_was_never_seen_comes_back_with_the_others() {
     world.suspend(false);
     world.come_to_rest();
     assert_eq!((world.size(Component::Pd), world.pd.members.len()), (1, 1));
+}
+
+#[test]
+fn a_member_of_pd_whose_removal_was_called_off_and_arrived_late_begins_anew() {
+    let mut world = settled(3, &[3]);
+    let before = world.on("a-pd-2").unwrap();
+    world.edit(|resource| resource.spec.pd.as_mut().unwrap().replicas = 2);
+    let mut late = None;
+    while late.is_none() {
+        let passed = world.pass();
+        let is_removal = |(_, event): &mut (_, Event)| matches!(event, Event::Acts { deed, .. } if matches!(deed.task, Task::DeletePdMember { .. }));
+        late = world.events.extract_if(.., is_removal).next();
+        if late.is_none() {
+            world.advance(passed.look_again);
+        }
+    }
+    let Some((_, Event::Acts { deed, .. })) = late else { panic!("it is a task") };
+    world.happen(Event::Reported { deed: deed.clone(), end: End::Unknown { why: "connection reset".to_owned() } });
+    world.edit(|resource| resource.spec.pd.as_mut().unwrap().replicas = 3);
+    world.rounds(30);
+    assert!(world.logbook.as_ref().unwrap().intents.is_empty() && world.pd.members.contains_key(&before));
+    world.happen(Event::Acts { deed, heard: false });
+    world.restart("a-pd-2");
+    world.come_to_rest();
+    assert_eq!((world.size(Component::Pd), world.pd.members.len()), (3, 3));
+    assert!(!world.pd.members.contains_key(&before));
+}
+
+#[test]
+fn a_member_of_pd_that_somebody_else_removed_is_told_and_its_volumes_stay() {
+    let mut world = settled(3, &[3]);
+    let (before, claims) = (world.on("a-pd-1").unwrap(), world.children.claims.clone());
+    world.pd.members.remove(&before);
+    world.restart("a-pd-1");
+    world.rounds(10);
+    for _ in 0..60 {
+        let passed = world.round();
+        let told = |it: &windlass_core::plan::Waiting| it.reason.as_str() == "PDMemberVanished" && it.stalled;
+        assert!(passed.plan.waiting.iter().any(told), "{:?}", passed.plan);
+    }
+    assert_eq!(world.children.claims, claims, "nobody said that what is on the volume is of no use");
+    // The person does what the message says.
+    world.come_to_rest();
+    assert_eq!((world.size(Component::Pd), world.pd.members.len()), (3, 3));
 }

@@ -319,7 +319,8 @@ impl World {
 
     /// What is on the volume of a pod.
     fn on(&self, pod: &str) -> Option<u64> {
-        let claim = self.children.claims.values().find(|claim| claim.meta.name.ends_with(&format!("-{pod}")))?;
+        let of_pod = format!("-{pod}");
+        let claim = self.children.claims.values().find(|claim| claim.meta.name.ends_with(&of_pod))?;
         self.held.get(&claim.meta.uid).copied()
     }
 

@@ -14,7 +14,6 @@ use windlass_core::memory::{Found, Memory, reprove};
 use windlass_core::ordinals::Ordinal;
 use windlass_core::plan::Plan;
 use windlass_core::step::{Act, Action as _, ObjectKind, Step};
-use windlass_core::views::PodView;
 
 use super::super::answers::StoreState;
 use super::super::build::{Claims, Objects};
@@ -23,6 +22,7 @@ use super::super::deeds::{Deed, Task};
 use super::super::plan::plan_with;
 use super::super::scaling::is_marked;
 use super::super::simulation::SimulatedStore;
+use super::super::stores::LEAVES;
 use super::super::{EVICT_LEADERS, Settings, Tidb, probes};
 use super::kubernetes::sketch;
 use super::{COMPONENTS, LARGEST, NAMES, UID, World};
@@ -68,12 +68,10 @@ impl World {
         let parted = gate.part(&plan);
         bookkeeping::note_pass(&observed, &Identity::default(), &plan, &gate, &parted, &mut entries);
         let questions = probes::due(&observed);
-        // Now and then it looks late, and sees only what came of things.
-        let wait = if self.events.is_empty() || !self.passes.is_multiple_of(3) {
-            probes::look_again(&observed)
-        } else {
-            Duration::from_mins(1)
-        };
+        // Now and then it looks late, and sees only what came of things; so late that it does not know PD any more only in bad times.
+        let late = if self.calm { Duration::from_secs(20) } else { Duration::from_mins(1) };
+        let in_time = self.events.is_empty() || !self.passes.is_multiple_of(3);
+        let wait = if in_time { probes::look_again(&observed) } else { late };
         if self.passes.is_multiple_of(16) {
             let report = Report { plan: &plan, gate: &gate, held: &parted.held, taken: &[], remembered: &entries };
             let status = Tidb::status(&observed, &report);
@@ -218,23 +216,18 @@ impl World {
         if let Act::Member(deed) = &step.act
             && Self::sends_away(&deed.task)
         {
-            self.judge_parallelism(deed);
+            self.judge_parallelism(deed, &step.reason);
         }
     }
 
     /// Never more leave at once than may.
-    fn judge_parallelism(&mut self, deed: &Deed) {
+    fn judge_parallelism(&mut self, deed: &Deed, why: &str) {
         let (component, ordinal) = Self::place(&deed.about);
         let wanted = self.wanted(component);
         // Leaders that go because a pod's annotation asks for it, or because it is about to be replaced, go whether or not the store
         // leaves; and no copy of a region goes with them.
-        let asked = |pod: &str| {
-            let outdated = |pod: &PodView| self.set(component).is_some_and(|set| set.is_outdated(pod));
-            let pod = self.children.pods.get(pod);
-            pod.is_some_and(|pod| pod.meta.annotations.contains_key(keys::EVICT_LEADER) || outdated(pod))
-        };
-        let is_asked = matches!(deed.task, Task::EvictLeaders { .. }) && asked(&deed.about);
-        if ordinal.get() < wanted || !has_stores(component) || is_asked {
+        let is_restart = matches!(deed.task, Task::EvictLeaders { .. }) && why != LEAVES;
+        if ordinal.get() < wanted || !has_stores(component) || is_restart {
             return;
         }
         let policy = match component {
@@ -247,7 +240,8 @@ impl World {
             let mut intents = self.logbook.iter().flat_map(|it| &it.intents);
             let about = |uid: &str| uid.rsplit_once('/').and_then(|(_, id)| id.parse().ok());
             intents.any(|it| {
-                let sends_away = (it.act == EVICT_LEADERS && !asked(pod)) || it.act == super::super::DELETE_STORE;
+                let sends_away =
+                    (it.act == EVICT_LEADERS && it.reason.ends_with(LEAVES)) || it.act == super::super::DELETE_STORE;
                 it.target == pod && sends_away && about(&it.uid).is_some_and(|id| self.is_in_pd(id))
             })
         };
