@@ -19,7 +19,7 @@ use super::answers::{PdSeen, Store, StoreState, Stores};
 use super::facts::after;
 use super::failover;
 use super::membership::{Standing, recorded};
-use super::scene::Scene;
+use super::scene::{Group, Scene};
 
 /// By how much the clocks of a store and of Kubernetes may differ.
 const SKEW: Duration = Duration::from_mins(1);
@@ -32,6 +32,10 @@ pub(super) fn remember(observed: &Observed<'_, Tidb>, logbook: &mut LogbookSpec)
     }
     let scene = Scene::of(observed, logbook);
     let mut entries = scene.entries.clone();
+    if !scene.refused {
+        let asked = |group: &Group<'_>| Some((group.component.to_string(), group.wish.as_ref()?.as_remembered()));
+        entries.asked = scene.groups().filter_map(asked).collect();
+    }
     let Ok(heard) = &scene.pd else {
         logbook.tidb = Some(entries);
         return;

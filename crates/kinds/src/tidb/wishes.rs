@@ -1,8 +1,10 @@
-//! What a spec that was found good asks of a component, in numbers.
+//! What a spec that was found good asks of a component, in numbers; and what the last such spec asked for, while the present one is
+//! refused.
 
 use std::num::NonZeroU16;
 use std::time::Duration;
 
+use windlass_api::logbook::tidb::AskedEntry;
 use windlass_api::tidb::{Component, Failover};
 
 use super::validate::Validated;
@@ -41,6 +43,35 @@ pub(super) enum Recovery {
     All,
     /// Those of one replacement, by its name in the status.
     Of(String),
+}
+
+impl Wish {
+    /// What is remembered of it.
+    pub(super) fn as_remembered(&self) -> AskedEntry {
+        AskedEntry {
+            replicas: self.replicas,
+            failovers: self.failovers,
+            suspended: self.suspended,
+            patience_seconds: self.patience.as_secs(),
+            ..AskedEntry::default()
+        }
+    }
+
+    /// What was asked for before the spec was refused. What concerns objects alone is not needed: those stay as they are.
+    pub(super) fn of_before(asked: &AskedEntry) -> Self {
+        Self {
+            replicas: asked.replicas,
+            scale_in: NonZeroU16::MIN,
+            scale_out: NonZeroU16::MIN,
+            failovers: asked.failovers,
+            recovery: Recovery::None,
+            suspended: asked.suspended,
+            hands_off: true,
+            settles: Duration::ZERO,
+            lowest: 0,
+            patience: Duration::from_secs(asked.patience_seconds),
+        }
+    }
 }
 
 /// What the spec asks of a component; nothing where it does not name it.

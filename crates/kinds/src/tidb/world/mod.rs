@@ -10,6 +10,7 @@ mod kubernetes;
 mod mishaps;
 mod operator;
 mod people;
+mod refused;
 mod scenarios;
 mod volumes;
 
