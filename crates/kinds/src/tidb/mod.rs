@@ -41,9 +41,10 @@ mod world;
 
 use std::time::Duration;
 
+use std::collections::BTreeMap;
 use jiff::Timestamp;
 use windlass_api::logbook::LogbookSpec;
-use windlass_api::tidb::{TidbCluster, TidbClusterStatus};
+use windlass_api::tidb::{Component, TidbCluster, TidbClusterStatus};
 use windlass_core::gate::{PauseRequest, PauseRequests};
 use windlass_core::kind::{Figures, Kind, News, Observed, Report};
 use windlass_core::labels as keys;
@@ -76,9 +77,23 @@ pub struct Settings {
     pub failover_period: Duration,
 }
 
+    /// The same of single components, where it differs.
+    pub failover_periods: BTreeMap<Component, Duration>,
+}
+
+impl Settings {
+    /// For how long a member of a component must have failed before it is replaced.
+    fn failover_period(&self, component: Component) -> Duration {
+        self.failover_periods.get(&component).copied().unwrap_or(self.failover_period)
+    }
 impl Default for Settings {
     fn default() -> Self {
-        Self { discovery_image: String::new(), auto_failover: true, failover_period: Duration::from_mins(5) }
+        Self {
+            discovery_image: String::new(),
+            auto_failover: true,
+            failover_period: Duration::from_mins(5),
+            failover_periods: BTreeMap::new(),
+        }
     }
 }
 
