@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Component {
     /// Runs the controller of all kinds.
     Controller(ControllerOptions),
-    /// Judges MySQLClusters and BackupPolicies before they are stored.
+    /// Judges MySQLClusters, BackupPolicies and TidbClusters before they are stored.
     Webhook(WebhookOptions),
     /// Tells members of PD of one TidbCluster how to begin.
     Discovery(DiscoveryOptions),

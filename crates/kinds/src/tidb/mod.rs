@@ -1,5 +1,6 @@
 //! `TidbCluster`: PD, TiKV, TiDB, TiFlash, TiCDC, TiProxy and Pump.
 
+pub mod admission;
 mod adoption;
 pub mod answers;
 pub mod build;
