@@ -93,18 +93,23 @@ fn record(scene: &Scene<'_>, component: Component, ordinal: Ordinal, id: u64, en
     entries.members.insert(pod, MemberEntry { id: id.to_string(), claims, ..MemberEntry::default() });
 }
 
-/// Notes how much a store has to give away, with the announcement that it leaves, and forgets it with that.
+/// Notes how much a store has to give away, with the announcement that it leaves, and forgets it with that; and how many leaders it has to
+/// get back after they went elsewhere.
 pub(super) fn note_intents(observed: &Observed<'_, Tidb>, logbook: &mut LogbookSpec) {
     let scene = Scene::of(observed, logbook);
     let mut entries = scene.entries.clone();
     let stores = [Component::Tikv, Component::Tiflash].map(|component| (component, scene.own_stores(component)));
-    let regions = |pod: &str| {
+    let store = |pod: &str| {
         let mut all = stores.iter().flat_map(|(component, stores)| stores.iter().map(move |store| (*component, store)));
-        all.find_map(|(component, (ordinal, store))| (scene.names.pod(component, *ordinal) == pod).then_some(store.regions))
+        all.find_map(|(component, (ordinal, store))| (scene.names.pod(component, *ordinal) == pod).then_some(*store))
     };
     for (pod, entry) in &mut entries.members {
-        let leaves = scene.intents.iter().any(|intent| intent.act == super::DELETE_STORE && intent.target == *pod);
-        entry.regions = entry.regions.or_else(|| regions(pod)).filter(|_| leaves);
+        let announced = |act: &str| scene.intents.iter().any(|intent| intent.act == act && intent.target == *pod);
+        let regions = entry.regions.or_else(|| store(pod).map(|store| store.regions));
+        entry.regions = regions.filter(|_| announced(super::DELETE_STORE));
+        let leaders =
+            entry.leaders.or_else(|| store(pod).map(|store| store.leaders).filter(|_| announced(super::EVICT_LEADERS)));
+        entry.leaders = leaders.filter(|led| announced(super::EVICT_LEADERS) || scene.awaits(pod, *led));
     }
     if entries != scene.entries {
         logbook.tidb = Some(entries);

@@ -32,6 +32,8 @@ pub(super) struct Wish {
     pub(super) lowest: u16,
     /// How long a member is given to hand over what it does.
     pub(super) patience: Duration,
+    /// How long leaders are waited for after a member was replaced.
+    pub(super) return_patience: Duration,
 }
 
 /// Which members in place of failed ones are to go again.
@@ -70,6 +72,7 @@ impl Wish {
             settles: Duration::ZERO,
             lowest: 0,
             patience: Duration::from_secs(asked.patience_seconds),
+            return_patience: Duration::ZERO,
         }
     }
 }
@@ -97,6 +100,7 @@ pub(super) fn wish(cluster: &Validated, component: Component) -> Option<Wish> {
             Component::Ticdc => cluster.graceful_shutdown_timeout,
             _ => cluster.evict_leader_timeout,
         },
+        return_patience: cluster.leaders_back_timeout,
     })
 }
 
