@@ -20,6 +20,7 @@ mod news;
 mod objects;
 mod order;
 mod pd;
+mod places;
 mod plan;
 mod probes;
 mod remember;
@@ -40,9 +41,9 @@ mod wishes;
 #[cfg(test)]
 mod world;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use std::collections::BTreeMap;
 use jiff::Timestamp;
 use windlass_api::logbook::LogbookSpec;
 use windlass_api::tidb::{Component, TidbCluster, TidbClusterStatus};
@@ -76,8 +77,6 @@ pub struct Settings {
     pub auto_failover: bool,
     /// For how long a member must have failed before it is.
     pub failover_period: Duration,
-}
-
     /// The same of single components, where it differs.
     pub failover_periods: BTreeMap<Component, Duration>,
 }
@@ -87,6 +86,8 @@ impl Settings {
     fn failover_period(&self, component: Component) -> Duration {
         self.failover_periods.get(&component).copied().unwrap_or(self.failover_period)
     }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {

@@ -66,6 +66,7 @@ pub(super) fn plan_with(observed: &Observed<'_, Tidb>, build: Builder<'_>, disco
     planner.end_evictions();
     planner.restart();
     planner.fail_over();
+    planner.place_stores();
     planner.label();
     planner.reclaim(&cluster);
     planner.plan

@@ -349,6 +349,21 @@ fn somebody_elses_evictions_are_left_alone() {
     assert!(world.pd.evicting.contains(&store));
 }
 
+#[test]
+fn stores_are_told_where_they_are() {
+    let mut world = settled(3, &[3]);
+    world.edit(|resource| resource.spec.tikv.as_mut().unwrap().store_labels = Some(vec!["rack".into()]));
+    world.come_to_rest();
+    assert!(world.pd.places.is_empty(), "no node has such a label");
+    world.pd.location_labels = vec!["host".into()];
+    world.edit(|resource| resource.spec.tikv.as_mut().unwrap().replicas = 4);
+    world.come_to_rest();
+    for ordinal in 0..4 {
+        let store = world.on(&format!("a-tikv-{ordinal}")).unwrap();
+        assert_eq!(world.pd.places[&store]["host"], format!("node-of-a-tikv-{ordinal}"));
+    }
+}
+
 /// For how many seconds a store is back before the next one is replaced, when each led so many regions before.
 fn seconds_between_stores(leaders: u64) -> i64 {
     let mut world = settled(3, &[3]);
