@@ -110,6 +110,14 @@ pub(crate) const CLUSTERS: &[Rule] = &[
     },
     Rule {
         groups: &[""],
+        resources: &["nodes"],
+        verbs: &["get"],
+        names: &[],
+        why: "the labels of the nodes of stores, where PD's location-labels ask for them; only the metadata is read. A Role for one \
+              namespace cannot give it: stores get no labels then",
+    },
+    Rule {
+        groups: &[""],
         resources: &["pods/exec"],
         verbs: &["create", "get"],
         names: &[],

@@ -72,6 +72,19 @@ pub fn resolve(mut rendered: Manifest, inputs: &str, left_out: &[&str], children
     Kept { set: seal(rendered, left_out), keep, outdated }
 }
 
+/// The same with the template that is in force, whatever renders it: for when nobody knows what the user wants instead. Nothing where no
+/// template is kept.
+pub fn as_kept(mut rendered: Manifest, children: &Children) -> Option<Manifest> {
+    let noted = |meta: &Meta| meta.annotations.get(TEMPLATE_INPUTS).cloned();
+    let of_set = children.templates.values().filter(|it| it.meta.labels.get(KEPT_FOR) == Some(&rendered.object.name));
+    let live = children.applied(&rendered.object).and_then(|live| noted(&live.meta));
+    // While the set itself is missing, the newest one is as good a guess as any.
+    let kept = of_set.max_by_key(|it| (noted(&it.meta) == live, it.meta.created))?;
+    rendered.annotations.insert(TEMPLATE_INPUTS.to_owned(), noted(&kept.meta)?);
+    rendered.spec["template"] = kept.spec.value();
+    Some(seal(rendered, &[]))
+}
+
 /// What is known of a set whose template another operator rendered.
 struct Adopted {
     inputs: String,

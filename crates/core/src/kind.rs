@@ -182,6 +182,8 @@ pub struct Figures {
     pub members: Vec<(&'static str, usize)>,
     /// Gauges of the kind's own. Those that are not in the list are not shown.
     pub own: Vec<(&'static Described, f64)>,
+    /// Gauges of the kind's own with one series for each part of the cluster, by the value of their further label.
+    pub parts: Vec<(&'static Described, &'static str, f64)>,
 }
 
 /// Something that happened.

@@ -45,6 +45,11 @@ pub const fn own(name: &'static str, sort: Sort, help: &'static str) -> Describe
     described(name, sort, OWN_LABELS, help)
 }
 
+/// Describes a gauge that one kind has of its own, with one series for each component of a cluster.
+pub const fn of_components(name: &'static str, help: &'static str) -> Described {
+    described(name, Sort::Gauge, &["name", "namespace", "component"], help)
+}
+
 /// Something that adds to a metric of a kind's own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Measure {

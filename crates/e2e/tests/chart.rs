@@ -103,6 +103,25 @@ async fn the_operator_is_told_what_to_look_after() -> Result<()> {
 }
 
 #[tokio::test]
+async fn the_operator_is_told_when_failed_members_are_replaced() -> Result<()> {
+    let release = release("windlass", "home").await?;
+    let failover = async |values: Value| {
+        let arguments = container(&release.render(&values).await?)?["args"].clone();
+        let all: Vec<String> = serde_json::from_value(arguments)?;
+        Ok::<_, anyhow::Error>(all.into_iter().filter(|it| it.contains("failover")).collect::<Vec<_>>())
+    };
+    let plain = failover(json!({})).await?;
+    let five = ["pd", "tikv", "tiflash", "tidb"].map(|it| format!("--{it}-failover-period=5m"));
+    ensure!(plain[0] == "--auto-failover=true" && plain[1..] == five, "{plain:?}");
+    let given = failover(json!({ "controllerManager": { "autoFailover": false, "tikvFailoverPeriod": "1h30m" } })).await?;
+    ensure!(given[0] == "--auto-failover=false" && given[2] == "--tikv-failover-period=1h30m", "{given:?}");
+    for refused in [json!({ "tikvFailoverPeriod": "soon" }), json!({ "tikvFailoverPeriod": 5 }), json!({ "workers": 3 })] {
+        ensure!(release.render(&json!({ "controllerManager": refused })).await.is_err(), "{refused} was let pass");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn roles_hold_the_rules_where_the_clusters_are() -> Result<()> {
     // Objects of the release have its name.
     let rules = read_repository(RULES)?.replace("{{ include `windlass.name` . }}", "windlass");

@@ -19,13 +19,14 @@ type Use = (String, String, String);
 /// through a websocket; without it the operator would stand still after an upgrade of the server. `watch leases`: whoever stands
 /// by waits for the Lease, and the installed release has one replica. The others are for what these tests do not do: a ConfigMap is
 /// deleted when there are ten newer ones, and claims, accounts, Deployments, Roles and their bindings are read one by one when a cluster of
-/// another operator is taken over (both are shown on the fake API server).
-const NEEDED_LATER: [(&str, &str, &str); 8] = [
+/// another operator is taken over (both are shown on the fake API server). Nodes are read where PD has location labels, as in `tidb_adoption`.
+const NEEDED_LATER: [(&str, &str, &str); 9] = [
     ("create", "", "pods/exec"),
     ("watch", "coordination.k8s.io", "leases"),
     ("delete", "", "configmaps"),
     ("get", "", "persistentvolumeclaims"),
     ("get", "", "serviceaccounts"),
+    ("get", "", "nodes"),
     ("get", "apps", "deployments"),
     ("get", "rbac.authorization.k8s.io", "roles"),
     ("get", "rbac.authorization.k8s.io", "rolebindings"),

@@ -246,7 +246,7 @@ impl ClusterMetrics {
     }
 
     fn own_labels(&self) -> OwnLabels {
-        OwnLabels { name: self.labels.name.clone(), namespace: self.labels.namespace.clone() }
+        OwnLabels { name: self.labels.name.clone(), namespace: self.labels.namespace.clone(), part: None }
     }
 
     /// Shows how the cluster stands.
@@ -269,6 +269,9 @@ impl ClusterMetrics {
         for (metric, value) in &figures.own {
             self.metrics.own.set(metric, &labels, *value);
         }
+        for (metric, part, value) in &figures.parts {
+            self.metrics.own.set(metric, &labels.of_part(metric, part), *value);
+        }
         self.shown = figures;
     }
 
@@ -284,6 +287,10 @@ impl ClusterMetrics {
         let has = |metric: &Described| stays.own.iter().any(|(stays, _)| stays.name == metric.name);
         for (metric, _) in self.shown.own.iter().filter(|(metric, _)| !has(metric)) {
             self.metrics.own.remove(metric, &self.own_labels());
+        }
+        let has = |metric: &Described, part: &str| stays.parts.iter().any(|it| it.0.name == metric.name && it.1 == part);
+        for (metric, part, _) in self.shown.parts.iter().filter(|(metric, part, _)| !has(metric, part)) {
+            self.metrics.own.remove(metric, &self.own_labels().of_part(metric, part));
         }
     }
 

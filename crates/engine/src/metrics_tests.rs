@@ -1,10 +1,11 @@
 use super::*;
-use windlass_core::metrics::{METRICS, own};
+use windlass_core::metrics::{METRICS, of_components, own};
 
 const SHOWS: Described = own("quay_ships", Sort::Gauge, "Ships at the quay");
+const PARTS: Described = of_components("quay_planks", "Planks of a ship");
 const COUNTS: Described = own("quay_storms", Sort::Counter, "Storms");
 const TAKES: Described = own("quay_loading_seconds", Sort::Histogram(&[1.0, 2.0]), "How long ships are loaded");
-const OWN: &[Described] = &[SHOWS, COUNTS, TAKES];
+const OWN: &[Described] = &[SHOWS, PARTS, COUNTS, TAKES];
 
 /// Something of every metric, so that all of them show.
 fn shown() -> (Arc<Metrics>, ClusterMetrics) {
@@ -12,7 +13,9 @@ fn shown() -> (Arc<Metrics>, ClusterMetrics) {
     let key = Key { kind: "rss".into(), namespace: "n".into(), name: "a".into() };
     let mut cluster = metrics.cluster("rss", OWN, &key);
     cluster.show(&Gate::new(Door::Open, Door::Open), 0);
-    cluster.show_figures(Figures { phase: Some("Running"), members: vec![("ready", 3)], own: vec![(&SHOWS, f64::NAN)] });
+    let parts = vec![(&PARTS, "bow", 1.0), (&PARTS, "stern", 2.0)];
+    let (phase, members, own) = (Some("Running"), vec![("ready", 3)], vec![(&SHOWS, f64::NAN)]);
+    cluster.show_figures(Figures { phase, members, own, parts });
     metrics.pass("rss", "Done", Duration::ZERO);
     metrics.step("rss", "Apply", "Done");
     metrics.operation("rss", ("Seed", "Done"), Duration::ZERO);
@@ -57,7 +60,7 @@ fn the_reference_tells_every_metric_with_its_labels() {
 #[test]
 fn a_phase_that_is_over_is_not_shown_and_nothing_outlives_its_cluster() {
     let (metrics, mut cluster) = shown();
-    cluster.show_figures(Figures { phase: Some("Failed"), members: vec![("failed", 3)], own: Vec::new() });
+    cluster.show_figures(Figures { phase: Some("Failed"), members: vec![("failed", 3)], ..Figures::default() });
     let text = metrics.text();
     assert!(text.contains("phase=\"Failed\"} 1") && !text.contains("phase=\"Running\""), "{text}");
     assert!(text.contains("state=\"failed\"} 3") && !text.contains("state=\"ready\""), "{text}");
@@ -71,6 +74,8 @@ fn what_a_kind_has_of_its_own_keeps_its_name_and_begins_with_nothing() {
     let text = metrics.text();
     for line in [
         "quay_ships{name=\"a\",namespace=\"n\"} NaN",
+        "quay_planks{name=\"a\",namespace=\"n\",component=\"bow\"} 1.0",
+        "quay_planks{name=\"a\",namespace=\"n\",component=\"stern\"} 2.0",
         "quay_storms_total{name=\"a\",namespace=\"n\"} 0",
         "quay_loading_seconds_count{name=\"a\",namespace=\"n\"} 0",
     ] {
@@ -78,8 +83,10 @@ fn what_a_kind_has_of_its_own_keeps_its_name_and_begins_with_nothing() {
     }
     cluster.add(Measure::Count(&COUNTS));
     cluster.add(Measure::Took(&TAKES, Duration::from_millis(1500)));
-    cluster.show_figures(Figures { own: vec![(&SHOWS, 2.0)], ..Figures::default() });
+    let parts = vec![(&PARTS, "stern", 3.0)];
+    cluster.show_figures(Figures { own: vec![(&SHOWS, 2.0)], parts, ..Figures::default() });
     let text = metrics.text();
+    assert!(text.contains("component=\"stern\"} 3.0") && !text.contains("component=\"bow\""), "{text}");
     assert!(text.contains("quay_ships{name=\"a\",namespace=\"n\"} 2.0"), "{text}");
     assert!(text.contains("quay_storms_total{name=\"a\",namespace=\"n\"} 1"), "{text}");
     assert!(text.contains("quay_loading_seconds_bucket{le=\"2.0\",name=\"a\",namespace=\"n\"} 1"), "{text}");

@@ -6,19 +6,37 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use prometheus_client::encoding::{EncodeLabelSet, text::encode_registry};
+use prometheus_client::encoding::text::encode_registry;
+use prometheus_client::encoding::{EncodeLabelSet, LabelSetEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use windlass_core::metrics::{Described, Measure, Sort};
+use windlass_core::metrics::{Described, Measure, OWN_LABELS, Sort};
 
-/// A cluster. Its kind is in the names of the metrics.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+/// A cluster, or a part of it. Its kind is in the names of the metrics.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct OwnLabels {
     pub(crate) name: String,
     pub(crate) namespace: String,
+    /// The name of the further label, and its value.
+    pub(crate) part: Option<(&'static str, &'static str)>,
+}
+
+impl OwnLabels {
+    /// The same of a part, in a metric that tells parts apart.
+    pub(crate) fn of_part(&self, metric: &Described, part: &'static str) -> Self {
+        let label = metric.labels.iter().copied().find(|label| !OWN_LABELS.contains(label));
+        Self { part: label.map(|label| (label, part)), ..self.clone() }
+    }
+}
+
+impl EncodeLabelSet for OwnLabels {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let own = [("name", self.name.as_str()), ("namespace", self.namespace.as_str())];
+        own.into_iter().chain(self.part).collect::<Vec<_>>().encode(encoder)
+    }
 }
 
 /// Makes histograms with these limits.

@@ -1,11 +1,13 @@
 //! What can be said on the command line.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use windlass_agent::schedule::parse_duration;
+use windlass_api::tidb;
 use windlass_core::selector::Selector;
 
 use crate::discovery::DiscoveryOptions;
@@ -24,7 +26,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Component {
     /// Runs the controller of all kinds.
     Controller(ControllerOptions),
-    /// Judges MySQLClusters and BackupPolicies before they are stored.
+    /// Judges MySQLClusters, BackupPolicies and TidbClusters before they are stored.
     Webhook(WebhookOptions),
     /// Tells members of PD of one TidbCluster how to begin.
     Discovery(DiscoveryOptions),
@@ -95,6 +97,35 @@ pub(crate) struct FailoverOptions {
     /// call a store failed; this comes on top.
     #[arg(long, env = "WINDLASS_FAILOVER_PERIOD", default_value = "5m", value_parser = parse_duration)]
     pub(crate) failover_period: Duration,
+
+    /// The same of members of PD alone; as --failover-period when absent.
+    #[arg(long, env = "WINDLASS_PD_FAILOVER_PERIOD", value_parser = parse_duration)]
+    pub(crate) pd_failover_period: Option<Duration>,
+
+    /// The same of stores of TiKV alone; as --failover-period when absent.
+    #[arg(long, env = "WINDLASS_TIKV_FAILOVER_PERIOD", value_parser = parse_duration)]
+    pub(crate) tikv_failover_period: Option<Duration>,
+
+    /// The same of stores of TiFlash alone; as --failover-period when absent.
+    #[arg(long, env = "WINDLASS_TIFLASH_FAILOVER_PERIOD", value_parser = parse_duration)]
+    pub(crate) tiflash_failover_period: Option<Duration>,
+
+    /// The same of servers of TiDB alone; as --failover-period when absent.
+    #[arg(long, env = "WINDLASS_TIDB_FAILOVER_PERIOD", value_parser = parse_duration)]
+    pub(crate) tidb_failover_period: Option<Duration>,
+}
+
+impl FailoverOptions {
+    /// The periods that components have of their own.
+    pub(crate) fn of_components(&self) -> BTreeMap<tidb::Component, Duration> {
+        let all = [
+            (tidb::Component::Pd, self.pd_failover_period),
+            (tidb::Component::Tikv, self.tikv_failover_period),
+            (tidb::Component::Tiflash, self.tiflash_failover_period),
+            (tidb::Component::Tidb, self.tidb_failover_period),
+        ];
+        all.into_iter().filter_map(|(component, period)| Some((component, period?))).collect()
+    }
 }
 
 /// The log of any component.

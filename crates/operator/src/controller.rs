@@ -74,6 +74,7 @@ async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
             discovery_image: options.agent_image.clone(),
             auto_failover: options.failover.auto_failover,
             failover_period: options.failover.failover_period,
+            failover_periods: options.failover.of_components(),
         },
         mysql: mysql::Settings { agent_image: options.agent_image, signs_certificates: true },
     };

@@ -23,6 +23,9 @@ pub struct TidbEntries {
     /// Members that failed and were replaced by further ones, by the name of the pod.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failures: BTreeMap<String, FailureEntry>,
+    /// What the last spec that was found good asks of each component, by its name. While a spec is refused, this is what counts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub asked: BTreeMap<String, AskedEntry>,
     /// What a newer release wrote here.
     #[serde(flatten)]
     #[schemars(skip)]
@@ -48,6 +51,30 @@ pub struct MemberEntry {
     /// How many regions a store had when it began to leave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regions: Option<u64>,
+    /// How many regions a store led when its leaders began to go elsewhere, until enough of them are back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaders: Option<u64>,
+    /// What a newer release wrote here.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub unknown: BTreeMap<String, Value>,
+}
+
+/// What a spec asks of a component, as far as it is needed while a later one is refused.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AskedEntry {
+    /// How many members there are to be.
+    pub replicas: u16,
+    /// How many may be added in place of failed ones.
+    #[serde(default)]
+    pub failovers: u16,
+    /// Whether it is to be stopped.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub suspended: bool,
+    /// How many seconds a member is given to hand over what it does.
+    #[serde(default)]
+    pub patience_seconds: u64,
     /// What a newer release wrote here.
     #[serde(flatten)]
     #[schemars(skip)]

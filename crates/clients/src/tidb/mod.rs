@@ -24,7 +24,7 @@ use crate::guard::Guard;
 use crate::http::{Failure, Http, Peer};
 use crate::members::{Acted, Members};
 use crate::pd::Pd;
-use crate::pods::same_process;
+use crate::pods::{node_labels, same_process};
 use looks::read;
 use vault::Vault;
 pub use vault::read_papers;
@@ -77,6 +77,14 @@ impl Servers {
             Probe::Look { server, asked } => {
                 let answer = if turn.is_ok() { read(self.look(&server).await) } else { Err(stopping()) };
                 Fact::Server { server: Box::new(server), asked, answer }
+            }
+            Probe::Node { server, asked } => {
+                let answer = if turn.is_ok() {
+                    node_labels(&self.client, &server.namespace, &server.pod, &server.pod_uid).await
+                } else {
+                    Err(stopping())
+                };
+                Fact::Node { server: Box::new(server), asked, answer }
             }
         }
     }

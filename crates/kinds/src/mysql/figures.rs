@@ -126,7 +126,12 @@ pub(super) fn figures(observed: &Observed<'_, MySql>, report: &Report<'_, Deed>,
         own.push((&AVAILABLE, seen(is(types::AVAILABLE))));
         own.push((&HEALTHY, seen(is(types::HEALTHY))));
     }
-    Figures { phase: phase.map(State::as_str), members: vec![("ready", ready.into()), ("errant", errant.into())], own }
+    Figures {
+        phase: phase.map(State::as_str),
+        members: vec![("ready", ready.into()), ("errant", errant.into())],
+        own,
+        parts: Vec::new(),
+    }
 }
 
 /// How many pods have a template that is being replaced, and how many the newest one.

@@ -161,7 +161,7 @@ pub(super) fn figures(status: &ReplicatedStatefulSetStatus) -> Figures {
         Phase::Recovering => "Recovering",
         Phase::Failed => "Failed",
     });
-    Figures { phase, members: members.map(|(state, names)| (state, names.len())).to_vec(), own: Vec::new() }
+    Figures { phase, members: members.map(|(state, names)| (state, names.len())).to_vec(), ..Figures::default() }
 }
 
 #[cfg(test)]

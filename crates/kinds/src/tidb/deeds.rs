@@ -77,6 +77,13 @@ pub enum Probe {
         /// When it was asked.
         asked: Timestamp,
     },
+    /// The labels of the node that a server's pod is on, of Kubernetes: `spec.nodeName` of the pod, and then the node.
+    Node {
+        /// Which server.
+        server: Server,
+        /// When it was asked.
+        asked: Timestamp,
+    },
 }
 
 impl Probe {
@@ -85,6 +92,7 @@ impl Probe {
         match self {
             Self::Pd { .. } => "PD".to_owned(),
             Self::Look { server, .. } => server.pod.clone(),
+            Self::Node { server, .. } => format!("node of {}", server.pod),
         }
     }
 }

@@ -3,13 +3,20 @@
 
 use std::collections::BTreeSet;
 
+use windlass_api::logbook::tidb::MemberEntry;
 use windlass_api::tidb::{Component, keys};
 use windlass_core::ordinals::Ordinal;
 
+use super::answers::StoreState;
 use super::deeds::Task;
+use super::facts::after;
+use super::membership::Standing;
 use super::plan::Planner;
 use super::scene::Scene;
 use super::walk::Walk;
+
+/// So many leaders are worth waiting for. With fewer, what PD calls balanced may be any number.
+const MANY: u64 = 200;
 
 impl Scene<'_> {
     /// The stores whose leaders we evict: their pods, and their ids.
@@ -39,6 +46,30 @@ impl Scene<'_> {
         };
         let stores = self.own_stores(Component::Tikv).iter().filter(|(ordinal, _)| is_wanted(**ordinal));
         Some(stores.map(|(_, store)| store.id).collect())
+    }
+
+    /// The store that leads again, and far less than before its pod was replaced: the next one would take more leaders away from those
+    /// that serve. Named by its pod.
+    pub(super) fn returning(&self) -> Option<&str> {
+        let is_awaited = |(pod, entry): &(&String, &MemberEntry)| entry.leaders.is_some_and(|led| self.awaits(pod, led));
+        self.entries.members.iter().find(is_awaited).map(|(pod, _)| pod.as_str())
+    }
+
+    /// Whether leaders of a store are to come back: it had many, it may lead, and it was not waited for long enough. One that does not run
+    /// is waited for elsewhere.
+    pub(super) fn awaits(&self, pod: &str, led: u64) -> bool {
+        let group = self.group(Component::Tikv);
+        let Some(ordinal) = Ordinal::of_pod(&self.names.set(Component::Tikv), pod) else { return false };
+        let patience = group.wish.as_ref().map(|wish| wish.return_patience).unwrap_or_default();
+        let since = group.pods.get(&ordinal).filter(|pod| pod.ready).and_then(|pod| pod.ready_since);
+        let in_time = since.is_some_and(|since| after(since, patience) > self.observed.now);
+        let lacks = match self.standing(Component::Tikv, ordinal) {
+            Standing::Is(store) => store.state == StoreState::Up && store.leaders.saturating_mul(3) < led.saturating_mul(2),
+            // Nobody knows how many it has.
+            Standing::Unknown(_) => true,
+            _ => false,
+        };
+        led >= MANY && ordinal.get() < group.wanted() && in_time && lacks
     }
 
     /// Whether the user asked that a store's leaders go.

@@ -37,6 +37,15 @@ pub enum Fact {
         /// What it said; or why it did not.
         answer: Read<Said>,
     },
+    /// The labels of the node that a server's pod is on.
+    Node {
+        /// Which server.
+        server: Box<Server>,
+        /// When it was asked, from the probe.
+        asked: Timestamp,
+        /// The labels; or why they are not known.
+        answer: Read<BTreeMap<String, String>>,
+    },
     /// How a task ended.
     Ended {
         /// Which one.
@@ -159,6 +168,8 @@ pub struct Facts {
     pub pd: Option<PdFacts>,
     /// What servers said, by pod.
     servers: BTreeMap<String, ServerFacts>,
+    /// The labels of the nodes of pods, by the UID of the pod, and when they were asked for. A pod stays where it is.
+    nodes: BTreeMap<String, (Timestamp, Read<BTreeMap<String, String>>)>,
     /// When the last task about a member ended.
     touched: BTreeMap<String, Timestamp>,
     /// The task about a member that failed last. It is forgotten when one succeeds.
@@ -180,6 +191,7 @@ impl Facts {
         match fact {
             Fact::Pd { asked, answer } => self.hear_pd(asked, answer, now),
             Fact::Server { server, asked, answer } => self.hear_server(*server, asked, answer, now),
+            Fact::Node { server, asked, answer } => drop(self.nodes.insert(server.pod_uid, (asked, answer))),
             Fact::Ended { deed, end } => self.end(*deed, end, now),
         }
     }
@@ -258,6 +270,7 @@ impl Facts {
         {
             (pd.by, pd.seen) = (None, None);
         }
+        self.nodes.retain(|uid, _| children.pods.values().any(|pod| pod.meta.uid == *uid));
         let gone = self.pods.iter().filter(|pod| !children.pods.contains_key(*pod));
         self.gone.extend(gone.map(|pod| (pod.clone(), ANSWERS)));
         self.pods = children.pods.keys().cloned().collect();
@@ -272,6 +285,11 @@ impl Facts {
     pub fn of(&self, pod: &PodView) -> Option<&ServerFacts> {
         let facts = self.servers.get(&pod.meta.name)?;
         (facts.pod_uid == pod.meta.uid && Some(&facts.process) == pod.process.as_ref()).then_some(facts)
+    }
+
+    /// The labels of the node that a pod is on, or why they are not known, and when they were asked for.
+    pub fn node(&self, pod: &PodView) -> Option<&(Timestamp, Read<BTreeMap<String, String>>)> {
+        self.nodes.get(&pod.meta.uid)
     }
 
     /// Whether an answer that was asked for at this time tells of a member as it is after the last task about it.
@@ -328,6 +346,8 @@ impl Fact {
             Self::Pd { answer: Err(_), .. } => ("Pd", "unknown"),
             Self::Server { answer: Ok(said), .. } => (said.about(), "answered"),
             Self::Server { answer: Err(_), .. } => ("Look", "unknown"),
+            Self::Node { answer: Ok(_), .. } => ("Node", "answered"),
+            Self::Node { answer: Err(_), .. } => ("Node", "unknown"),
             Self::Ended { deed, end } => {
                 let how = match end {
                     End::Done => "done",
@@ -348,6 +368,8 @@ impl fmt::Display for Fact {
             Self::Pd { answer: Err(why), .. } => write!(f, "PD did not answer: {why}"),
             Self::Server { server, answer: Ok(_), .. } => write!(f, "{} answered", server.pod),
             Self::Server { server, answer: Err(why), .. } => write!(f, "{} did not answer: {why}", server.pod),
+            Self::Node { server, answer: Ok(_), .. } => write!(f, "the node of {} is known", server.pod),
+            Self::Node { server, answer: Err(why), .. } => write!(f, "the node of {} is not known: {why}", server.pod),
             Self::Ended { deed, end: End::Done } => write!(f, "{deed}: done"),
             Self::Ended { deed, end: End::Drains { left } } => write!(f, "{deed}: {left} tables are left"),
             Self::Ended { deed, end: End::Failed { why } } => write!(f, "{deed} failed: {why}"),

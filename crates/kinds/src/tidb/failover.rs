@@ -74,7 +74,7 @@ fn is_complete(scene: &Scene<'_>, group: &Group<'_>) -> bool {
 
 /// What a member that has failed is in PD, where PD knows it; nothing of one that has not.
 fn has_failed(scene: &Scene<'_>, group: &Group<'_>, ordinal: Ordinal) -> Option<String> {
-    let period = scene.observed.settings.failover_period;
+    let period = scene.observed.settings.failover_period(group.component);
     let long_ago = |since| after(since, period) <= scene.observed.now;
     let since = |of: Of, kept: Kept| {
         let (was, since) = scene.observed.facts.pd.as_ref()?.since.get(&of)?;

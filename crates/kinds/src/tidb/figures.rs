@@ -2,12 +2,12 @@
 
 use windlass_api::tidb::{Component, MemberPhase};
 use windlass_core::kind::{Figures, Observed, Report};
-use windlass_core::metrics::{Described, Sort, own};
+use windlass_core::metrics::{Described, Sort, of_components, own};
 
 use super::Tidb;
-use super::answers::StoreState;
+use super::answers::{Store, StoreState};
 use super::deeds::Deed;
-use super::scene::Scene;
+use super::scene::{Group, Scene};
 use super::status::{is_member_well, phase};
 
 const LEAVING: Described =
@@ -17,13 +17,24 @@ const REGIONS: Described = own(
     Sort::Gauge,
     "Regions that are still on stores that leave: what is moved because the cluster becomes smaller",
 );
+const BEGUN: Described = own(
+    "windlass_tidb_leaving_regions_at_start",
+    Sort::Gauge,
+    "Regions that the stores that leave had when they began: how far they are is 1 less windlass_tidb_leaving_regions by this",
+);
 const EVICTED: Described =
     own("windlass_tidb_evicted_stores", Sort::Gauge, "Stores whose leaders are elsewhere because Windlass asked for it");
 const REPLACED: Described =
     own("windlass_tidb_replaced_members", Sort::Gauge, "Members that failed, and have others in their place");
 
+/// The name is TiDB Operator's: dashboards have it.
+const ASKED: Described = of_components(
+    "tidb_operator_cluster_spec_replicas",
+    "Members that the spec asks for, those in place of failed ones aside; while a spec is refused, those of the last good one",
+);
+
 /// All of them.
-pub(super) const METRICS: &[Described] = &[LEAVING, REGIONS, EVICTED, REPLACED];
+pub(super) const METRICS: &[Described] = &[LEAVING, REGIONS, BEGUN, EVICTED, REPLACED, ASKED];
 
 pub(super) fn figures(observed: &Observed<'_, Tidb>, report: &Report<'_, Deed>) -> Figures {
     let scene = Scene::of(observed, report.remembered);
@@ -40,6 +51,13 @@ pub(super) fn figures(observed: &Observed<'_, Tidb>, report: &Report<'_, Deed>) 
         own.push((&LEAVING, count(leaving().count())));
         #[expect(clippy::cast_precision_loss, reason = "nobody has as many regions as a float cannot count")]
         own.push((&REGIONS, leaving().map(|store| store.regions).sum::<u64>() as f64));
+        // Of stores that somebody else sends away nobody noted how many they had.
+        let begun = |store: &&&Store| {
+            let entry = scene.entries.members.values().find(|entry| entry.id == store.id.to_string());
+            entry.and_then(|entry| entry.regions).unwrap_or(store.regions).max(store.regions)
+        };
+        #[expect(clippy::cast_precision_loss, reason = "nobody has as many regions as a float cannot count")]
+        own.push((&BEGUN, leaving().map(|store| begun(&store)).sum::<u64>() as f64));
         for (component, stores) in &stores {
             for state in [StoreState::Up, StoreState::Disconnected, StoreState::Down, StoreState::Offline] {
                 let so_many = stores.iter().filter(|store| store.state == state).count();
@@ -64,7 +82,8 @@ pub(super) fn figures(observed: &Observed<'_, Tidb>, report: &Report<'_, Deed>) 
         Some(MemberPhase::Upgrade) => "Upgrade",
         _ => "Normal",
     };
-    Figures { phase: Some(phase), members, own }
+    let asked = |group: &Group<'_>| Some((&ASKED, group.component.as_str(), f64::from(group.wish.as_ref()?.replicas)));
+    Figures { phase: Some(phase), members, own, parts: scene.groups().filter_map(asked).collect() }
 }
 
 fn store_state(component: Component, state: StoreState) -> &'static str {

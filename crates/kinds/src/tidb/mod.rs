@@ -1,5 +1,6 @@
 //! `TidbCluster`: PD, TiKV, TiDB, TiFlash, TiCDC, TiProxy and Pump.
 
+pub mod admission;
 mod adoption;
 pub mod answers;
 pub mod build;
@@ -19,6 +20,7 @@ mod news;
 mod objects;
 mod order;
 mod pd;
+mod places;
 mod plan;
 mod probes;
 mod remember;
@@ -40,11 +42,12 @@ mod wishes;
 #[cfg(test)]
 mod world;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use windlass_api::logbook::LogbookSpec;
-use windlass_api::tidb::{TidbCluster, TidbClusterStatus};
+use windlass_api::tidb::{Component, TidbCluster, TidbClusterStatus};
 use windlass_core::gate::{PauseRequest, PauseRequests};
 use windlass_core::kind::{Figures, Kind, News, Observed, Report};
 use windlass_core::labels as keys;
@@ -75,11 +78,25 @@ pub struct Settings {
     pub auto_failover: bool,
     /// For how long a member must have failed before it is.
     pub failover_period: Duration,
+    /// The same of single components, where it differs.
+    pub failover_periods: BTreeMap<Component, Duration>,
+}
+
+impl Settings {
+    /// For how long a member of a component must have failed before it is replaced.
+    fn failover_period(&self, component: Component) -> Duration {
+        self.failover_periods.get(&component).copied().unwrap_or(self.failover_period)
+    }
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { discovery_image: String::new(), auto_failover: true, failover_period: Duration::from_mins(5) }
+        Self {
+            discovery_image: String::new(),
+            auto_failover: true,
+            failover_period: Duration::from_mins(5),
+            failover_periods: BTreeMap::new(),
+        }
     }
 }
 

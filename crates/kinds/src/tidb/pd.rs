@@ -79,7 +79,7 @@ impl Planner<'_> {
         let group = self.scene.group(Component::Pd);
         let returns = |ordinal: Ordinal| ordinal.get() < group.wanted() && group.has_volumes(ordinal);
         let is_stray = |it: &Ordinal| it.get() >= size && !group.pods.contains_key(it) && !returns(*it);
-        let stray = self.scene.own_members().keys().copied().rfind(is_stray);
+        let stray = self.scene.own_members().keys().copied().rfind(is_stray).filter(|_| !self.scene.refused);
         if let Some(ordinal) = stray {
             self.leave_pd(ordinal);
         }

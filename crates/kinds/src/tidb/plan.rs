@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use windlass_api::tidb::Component;
+use windlass_core::adoption::unseen;
 use windlass_core::conditions::Reason;
 use windlass_core::kind::Observed;
+use windlass_core::lane::Lane;
 use windlass_core::memory::ways_out;
 use windlass_core::ordinals::Ordinal;
 use windlass_core::plan::{Plan, Waiting};
@@ -17,7 +19,7 @@ use super::build::{self, Inputs, Objects};
 use super::deeds::{At, Deed, Task};
 use super::scene::Scene;
 use super::suspend;
-use super::validate::{Validated, validate};
+use super::validate::{Validated, bare, validate};
 
 /// A plan in the making.
 pub(super) struct Planner<'a> {
@@ -45,8 +47,8 @@ pub(super) fn plan_with(observed: &Observed<'_, Tidb>, build: Builder<'_>, disco
     let cluster = match validate(observed.resource) {
         Ok(cluster) => cluster,
         Err(invalid) => {
-            // What is asked for is not known: nobody comes, goes, or is called back.
             planner.wait(reason!("InvalidSpec"), invalid.to_string(), true);
+            planner.refused();
             return planner.plan;
         }
     };
@@ -64,12 +66,35 @@ pub(super) fn plan_with(observed: &Observed<'_, Tidb>, build: Builder<'_>, disco
     planner.end_evictions();
     planner.restart();
     planner.fail_over();
+    planner.place_stores();
     planner.label();
     planner.reclaim(&cluster);
     planner.plan
 }
 
 impl Planner<'_> {
+    /// The spec is refused: objects stay as the last good one made them, and discovery is kept whole. What was begun with PD and members
+    /// goes on, as that spec asked for it: who is on the way out or back, leaders that need not be elsewhere any more, who has failed.
+    fn refused(&mut self) {
+        self.hearing();
+        let observed = self.scene.observed;
+        let discovery = bare(observed.resource).ok().and_then(|cluster| build::discovery_as_kept(&cluster, observed.children));
+        self.plan.apply(discovery.into_iter().flatten().collect(), observed.children, observed.answered);
+        let sets = Component::ALL.into_iter().filter_map(|component| self.scene.group(component).live_set());
+        if sets.into_iter().any(|set| !unseen(set, observed.children).is_empty()) {
+            // Members that are not seen yet would count as missing.
+            return;
+        }
+        for component in Component::ALL {
+            self.size(component);
+        }
+        self.announced();
+        self.end_evictions();
+        self.restart();
+        self.fail_over();
+        self.plan.steps.retain(|step| step.lane() != Some(Lane::Resources));
+    }
+
     /// Discovery is there before all others, and no pause holds it back.
     fn discovery(&mut self, cluster: &Validated, build: DiscoveryBuilder<'_>) {
         let observed = self.scene.observed;

@@ -14,6 +14,7 @@ use super::component::has_stores;
 use super::deeds::Probe;
 use super::facts::{Failed, after};
 use super::membership::Standing;
+use super::places;
 use super::scene::{Group, Scene};
 use super::walk::Walk;
 
@@ -103,6 +104,7 @@ fn questions(scene: &Scene<'_>) -> Vec<(Timestamp, Probe)> {
             questions.push((at, Probe::Look { server, asked: now }));
         }
     }
+    questions.extend(places::questions(scene));
     questions
 }
 

@@ -19,7 +19,7 @@ use super::answers::{PdSeen, Store, StoreState, Stores};
 use super::facts::after;
 use super::failover;
 use super::membership::{Standing, recorded};
-use super::scene::Scene;
+use super::scene::{Group, Scene};
 
 /// By how much the clocks of a store and of Kubernetes may differ.
 const SKEW: Duration = Duration::from_mins(1);
@@ -32,6 +32,10 @@ pub(super) fn remember(observed: &Observed<'_, Tidb>, logbook: &mut LogbookSpec)
     }
     let scene = Scene::of(observed, logbook);
     let mut entries = scene.entries.clone();
+    if !scene.refused {
+        let asked = |group: &Group<'_>| Some((group.component.to_string(), group.wish.as_ref()?.as_remembered()));
+        entries.asked = scene.groups().filter_map(asked).collect();
+    }
     let Ok(heard) = &scene.pd else {
         logbook.tidb = Some(entries);
         return;
@@ -89,19 +93,23 @@ fn record(scene: &Scene<'_>, component: Component, ordinal: Ordinal, id: u64, en
     entries.members.insert(pod, MemberEntry { id: id.to_string(), claims, ..MemberEntry::default() });
 }
 
-/// Notes how much a store has to give away, with the announcement that it leaves, and forgets it with that. That a member of PD was to
-/// leave is never forgotten: nobody knows when what was sent arrives.
+/// Notes how much a store has to give away, with the announcement that it leaves, and forgets it with that; and how many leaders it has to
+/// get back after they went elsewhere. That a member of PD was to leave is never forgotten: nobody knows when what was sent arrives.
 pub(super) fn note_intents(observed: &Observed<'_, Tidb>, logbook: &mut LogbookSpec) {
     let scene = Scene::of(observed, logbook);
     let mut entries = scene.entries.clone();
     let stores = [Component::Tikv, Component::Tiflash].map(|component| (component, scene.own_stores(component)));
-    let regions = |pod: &str| {
+    let store = |pod: &str| {
         let mut all = stores.iter().flat_map(|(component, stores)| stores.iter().map(move |store| (*component, store)));
-        all.find_map(|(component, (ordinal, store))| (scene.names.pod(component, *ordinal) == pod).then_some(store.regions))
+        all.find_map(|(component, (ordinal, store))| (scene.names.pod(component, *ordinal) == pod).then_some(*store))
     };
     for (pod, entry) in &mut entries.members {
-        let leaves = scene.intents.iter().any(|intent| intent.act == super::DELETE_STORE && intent.target == *pod);
-        entry.regions = entry.regions.or_else(|| regions(pod)).filter(|_| leaves);
+        let announced = |act: &str| scene.intents.iter().any(|intent| intent.act == act && intent.target == *pod);
+        let regions = entry.regions.or_else(|| store(pod).map(|store| store.regions));
+        entry.regions = regions.filter(|_| announced(super::DELETE_STORE));
+        let leaders =
+            entry.leaders.or_else(|| store(pod).map(|store| store.leaders).filter(|_| announced(super::EVICT_LEADERS)));
+        entry.leaders = leaders.filter(|led| announced(super::EVICT_LEADERS) || scene.awaits(pod, *led));
         let identity = entry.id.parse().ok().map(|id| scene.identity(id));
         let sent = |it: &Intent| it.act == super::DELETE_PD_MEMBER && Some(&it.uid) == identity.as_ref();
         entry.sent_away |= scene.intents.iter().any(sent);

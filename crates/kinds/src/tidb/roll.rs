@@ -209,6 +209,11 @@ impl Planner<'_> {
         if let Some((pod, _)) = returning {
             return Farewell::When(format!("{pod} may lead again"));
         }
+        if let Some(pod) = self.scene.returning() {
+            return Farewell::When(format!(
+                "two thirds of the leaders of {pod} are back, or waitLeaderTransferBackTimeout is over"
+            ));
+        }
         let patience = self.scene.group(Component::Tikv).wish.as_ref().map(|wish| wish.patience).unwrap_or_default();
         if can_evict(&self.scene, store) && !is_evicted(&self.scene, ordinal, store, patience) {
             return Farewell::Evict(store.id);

@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use windlass_api::tidb::{Component, keys};
-use windlass_core::ordinals::{Layout, Ordinal};
+use windlass_core::ordinals::{Layout, Ordinal, Ordinals};
 use windlass_core::reason;
-use windlass_core::scale::{self, Drain, Limits, Scale, View};
+use windlass_core::scale::{self, Drain, Guard, Limits, Scale, View};
 use windlass_core::step::{Act, ObjectKind};
 use windlass_core::views::ClaimView;
 
@@ -49,7 +49,10 @@ impl Planner<'_> {
     /// Decides what can be done to a size now, and does what is the same for all components. What members do to come and go is the
     /// caller's.
     pub(super) fn scale(&mut self, component: Component, view: &View, limits: &Limits) -> Scale {
-        let scale = scale::plan(view, limits);
+        let because = "the spec is refused, and nobody begins to leave before it is mended".to_owned();
+        let guard = Guard::AtMost { more: 0, because };
+        let refused = Limits { guard, unguarded: Ordinals::new(), ..limits.clone() };
+        let scale = scale::plan(view, if self.scene.refused { &refused } else { limits });
         self.follow(component, &scale);
         scale
     }

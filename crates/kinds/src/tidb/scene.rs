@@ -35,7 +35,7 @@ pub(super) struct Group<'a> {
     pub(super) set: Option<&'a StatefulSetView>,
     pub(super) pods: BTreeMap<Ordinal, &'a PodView>,
     pub(super) claims: BTreeMap<Ordinal, Vec<&'a ClaimView>>,
-    /// What the spec asks of it; nothing where it does not name it.
+    /// What the spec asks of it, or the last good one did; nothing where it does not name it.
     pub(super) wish: Option<Wish>,
     /// Members that are there in place of failed ones.
     pub(super) replacements: u16,
@@ -119,6 +119,8 @@ pub(super) struct Scene<'a> {
     /// The cluster's id, if it is on record.
     pub(super) cluster_id: Option<u64>,
     pub(super) pd: Result<Heard<'a>, Unheard>,
+    /// Whether the spec is refused: what counts then is what the last good one asked for, and nobody begins to leave.
+    pub(super) refused: bool,
     groups: BTreeMap<Component, Group<'a>>,
     pub(super) own: Own<'a>,
 }
@@ -140,6 +142,7 @@ impl<'a> Scene<'a> {
             intents: logbook.intents.clone(),
             cluster_id,
             pd: hear(observed, cluster_id),
+            refused: cluster.is_none(),
             groups: groups.into(),
             own: Own::default(),
             entries,
@@ -301,7 +304,10 @@ fn group<'a>(
         set: children.stateful_sets.get(&set),
         pods: pods.collect(),
         claims,
-        wish: cluster.and_then(|cluster| wish(cluster, component)),
+        wish: match cluster {
+            Some(cluster) => wish(cluster, component),
+            None => entries.asked.get(component.as_str()).map(Wish::of_before),
+        },
         replacements: u16::try_from(replacements).unwrap_or(u16::MAX),
     }
 }

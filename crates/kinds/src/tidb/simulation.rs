@@ -85,6 +85,10 @@ pub struct SimulatedPd {
     pub columns: u16,
     /// Whether copies are placed by rules.
     pub placement_rules: bool,
+    /// The labels by which copies are placed apart.
+    pub location_labels: Vec<String>,
+    /// The labels of stores, by id.
+    pub places: BTreeMap<u64, BTreeMap<String, String>>,
     /// What went wrong.
     pub complaints: Vec<String>,
     now: Timestamp,
@@ -106,6 +110,8 @@ impl SimulatedPd {
             max_replicas: 3,
             columns: 0,
             placement_rules: false,
+            location_labels: Vec::new(),
+            places: BTreeMap::new(),
             complaints: Vec::new(),
             now,
             ticked: now,
@@ -279,8 +285,8 @@ impl SimulatedPd {
         }
         let members = self.members.iter();
         let told = |(id, store): (&u64, &SimulatedStore)| {
-            let labels =
-                if store.columns { BTreeMap::from([("engine".to_owned(), "tiflash".to_owned())]) } else { BTreeMap::new() };
+            let mut labels = self.places.get(id).cloned().unwrap_or_default();
+            labels.extend(store.columns.then(|| ("engine".to_owned(), "tiflash".to_owned())));
             let store = Store {
                 id: *id,
                 address: store.address.clone(),
@@ -293,8 +299,8 @@ impl SimulatedPd {
             };
             (*id, store)
         };
-        let config =
-            PdConfig { max_replicas: self.max_replicas, location_labels: Vec::new(), placement_rules: self.placement_rules };
+        let Self { max_replicas, placement_rules, .. } = *self;
+        let config = PdConfig { max_replicas, location_labels: self.location_labels.clone(), placement_rules };
         let stores = if self.stores.is_empty() {
             Stores::NotBootstrapped
         } else {
@@ -339,7 +345,7 @@ impl SimulatedPd {
             }
             Task::DeletePdMember { id, name } => return self.delete_member(*id, name),
             Task::EnablePlacementRules => self.placement_rules = true,
-            Task::SetStoreLabels { .. } => {}
+            Task::SetStoreLabels { store, labels, .. } => self.places.entry(*store).or_default().extend(labels.clone()),
             Task::ResignTiCdcOwner | Task::DrainCapture { .. } | Task::PumpOffline { .. } => {
                 return failed("PD knows nothing of it");
             }

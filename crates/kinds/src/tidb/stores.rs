@@ -115,7 +115,7 @@ impl Planner<'_> {
         let under_way = view.drains.values().filter(|drain| matches!(drain, Drain::Draining | Drain::Unknown)).count();
         let free = scale.start.len() + under_way < usize::from(wish.scale_in.get());
         let unbegun = strays.into_iter().find(|ordinal| !scale.keep.contains(*ordinal));
-        if let Some(ordinal) = unbegun.filter(|_| free) {
+        if let Some(ordinal) = unbegun.filter(|_| free && !self.scene.refused) {
             self.leave(component, ordinal, &guard);
         }
         scale

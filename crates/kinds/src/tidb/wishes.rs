@@ -1,8 +1,10 @@
-//! What a spec that was found good asks of a component, in numbers.
+//! What a spec that was found good asks of a component, in numbers; and what the last such spec asked for, while the present one is
+//! refused.
 
 use std::num::NonZeroU16;
 use std::time::Duration;
 
+use windlass_api::logbook::tidb::AskedEntry;
 use windlass_api::tidb::{Component, Failover};
 
 use super::validate::Validated;
@@ -30,6 +32,8 @@ pub(super) struct Wish {
     pub(super) lowest: u16,
     /// How long a member is given to hand over what it does.
     pub(super) patience: Duration,
+    /// How long leaders are waited for after a member was replaced.
+    pub(super) return_patience: Duration,
 }
 
 /// Which members in place of failed ones are to go again.
@@ -41,6 +45,36 @@ pub(super) enum Recovery {
     All,
     /// Those of one replacement, by its name in the status.
     Of(String),
+}
+
+impl Wish {
+    /// What is remembered of it.
+    pub(super) fn as_remembered(&self) -> AskedEntry {
+        AskedEntry {
+            replicas: self.replicas,
+            failovers: self.failovers,
+            suspended: self.suspended,
+            patience_seconds: self.patience.as_secs(),
+            ..AskedEntry::default()
+        }
+    }
+
+    /// What was asked for before the spec was refused. What concerns objects alone is not needed: those stay as they are.
+    pub(super) fn of_before(asked: &AskedEntry) -> Self {
+        Self {
+            replicas: asked.replicas,
+            scale_in: NonZeroU16::MIN,
+            scale_out: NonZeroU16::MIN,
+            failovers: asked.failovers,
+            recovery: Recovery::None,
+            suspended: asked.suspended,
+            hands_off: true,
+            settles: Duration::ZERO,
+            lowest: 0,
+            patience: Duration::from_secs(asked.patience_seconds),
+            return_patience: Duration::ZERO,
+        }
+    }
 }
 
 /// What the spec asks of a component; nothing where it does not name it.
@@ -66,6 +100,7 @@ pub(super) fn wish(cluster: &Validated, component: Component) -> Option<Wish> {
             Component::Ticdc => cluster.graceful_shutdown_timeout,
             _ => cluster.evict_leader_timeout,
         },
+        return_patience: cluster.leaders_back_timeout,
     })
 }
 

@@ -1,4 +1,4 @@
-//! `windlass webhook`: judges MySQLClusters and BackupPolicies before they are stored, by the controller's own rules.
+//! `windlass webhook`: judges MySQLClusters, BackupPolicies and TidbClusters before they are stored, by the controller's own rules.
 //!
 //! Nothing needs it to be safe. It tells earlier what the controller would tell later.
 

@@ -31,13 +31,19 @@ impl Registration {
                 "webhooks": webhooks,
             })
         };
-        let clusters = |operations: &[&str]| rule("mysqlclusters", operations);
+        let clusters = |operations: &[&str]| rule(MOCO, "mysqlclusters", operations);
         let validating = json!([
             self.webhook("mysqlcluster.validate.windlass.dev", "/validate", &clusters(&["CREATE", "UPDATE"]), bundle),
             self.webhook(
                 "backuppolicy.validate.windlass.dev",
                 "/validate",
-                &rule("backuppolicies", &["CREATE", "UPDATE", "DELETE"]),
+                &rule(MOCO, "backuppolicies", &["CREATE", "UPDATE", "DELETE"]),
+                bundle
+            ),
+            self.webhook(
+                "tidbcluster.validate.windlass.dev",
+                "/validate",
+                &rule(PINGCAP, "tidbclusters", &["CREATE", "UPDATE"]),
                 bundle
             ),
         ]);
@@ -67,9 +73,13 @@ impl Registration {
     }
 }
 
-fn rule(resource: &str, operations: &[&str]) -> Value {
+/// A group and its version.
+const MOCO: (&str, &str) = ("moco.cybozu.com", "v1beta2");
+const PINGCAP: (&str, &str) = ("pingcap.com", "v1alpha1");
+
+fn rule((group, version): (&str, &str), resource: &str, operations: &[&str]) -> Value {
     json!({
-        "apiGroups": ["moco.cybozu.com"], "apiVersions": ["v1beta2"], "resources": [resource],
+        "apiGroups": [group], "apiVersions": [version], "resources": [resource],
         "operations": operations, "scope": "Namespaced",
     })
 }
@@ -122,6 +132,19 @@ mod tests {
         ] });
         assert_eq!(told, expected);
         assert_eq!(object_selector(&Selector::everything()), json!({ "matchExpressions": [] }));
+    }
+
+    #[test]
+    fn the_server_asks_about_every_kind_that_is_judged() {
+        let [validating, mutating] = registration("", None).objects("bundle");
+        let asked = |object: &Value| -> Vec<String> {
+            let rules = object["webhooks"].as_array().unwrap().iter().map(|it| &it["rules"][0]);
+            let texts = rules.map(|it| [&it["apiGroups"][0], &it["apiVersions"][0], &it["resources"][0]]);
+            texts.map(|it| it.map(|text| text.as_str().unwrap()).join("/")).collect()
+        };
+        let clusters = "moco.cybozu.com/v1beta2/mysqlclusters";
+        let expected = [clusters, "moco.cybozu.com/v1beta2/backuppolicies", "pingcap.com/v1alpha1/tidbclusters"];
+        assert_eq!((asked(&validating), asked(&mutating)), (expected.map(str::to_owned).to_vec(), vec![clusters.to_owned()]));
     }
 
     #[test]

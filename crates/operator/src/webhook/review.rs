@@ -11,9 +11,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_core::selector::Selector;
 use windlass_kinds::mysql::admission::{complete, judge_cluster, judge_policy, judge_removal};
+use windlass_kinds::tidb::admission as tidb;
 
 const CLUSTERS: &str = "mysqlclusters";
 const POLICIES: &str = "backuppolicies";
+const TIDB_CLUSTERS: &str = "tidbclusters";
 const DELETE: &str = "DELETE";
 const CREATE: &str = "CREATE";
 
@@ -96,6 +98,7 @@ impl Request {
             },
             (CLUSTERS, _) => self.judge(judge_cluster),
             (POLICIES, _) => self.judge(judge_policy),
+            (TIDB_CLUSTERS, _) => self.judge(tidb::judge_cluster),
             _ => Verdict::Allowed,
         }
     }

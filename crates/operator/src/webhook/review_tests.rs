@@ -71,6 +71,32 @@ fn a_cluster_is_judged_by_what_it_becomes_where_it_is_ours(
     assert_eq!(is_refused(&verdict), refused, "{verdict:?}");
 }
 
+fn tidb(track: &str, pd: u16) -> Value {
+    let storage = json!({ "storage": "1Gi" });
+    json!({
+        "apiVersion": "pingcap.com/v1alpha1", "kind": "TidbCluster",
+        "metadata": { "name": "harbour", "namespace": "shop", "labels": { "track": track } },
+        "spec": { "version": "v8.5.2", "pd": { "replicas": pd, "requests": storage }, "tikv": { "replicas": 3, "requests": storage } },
+    })
+}
+
+#[rstest]
+#[case::good("CREATE", tidb("ours", 3), Value::Null, false)]
+#[case::bad("CREATE", tidb("ours", 0), Value::Null, true)]
+#[case::bad_and_not_ours("CREATE", tidb("theirs", 0), Value::Null, false)]
+#[case::pd_is_taken_away("UPDATE", tidb("ours", 0), tidb("ours", 3), true)]
+#[case::it_leaves_our_selector("UPDATE", tidb("theirs", 0), tidb("ours", 3), false)]
+#[case::it_cannot_be_read("CREATE", json!({ "metadata": { "labels": { "track": "ours" } }, "spec": 1 }), Value::Null, true)]
+fn a_cluster_of_tidb_is_judged_as_well(
+    #[case] operation: &str,
+    #[case] object: Value,
+    #[case] old: Value,
+    #[case] refused: bool,
+) {
+    let verdict = judged(&request("tidbclusters", operation, &object, &old));
+    assert_eq!(is_refused(&verdict), refused, "{verdict:?}");
+}
+
 #[test]
 fn metadata_of_a_bad_cluster_is_free_and_so_is_its_end() {
     let bad = json!({ "metadata": { "labels": { "track": "ours" }, "finalizers": ["a"] }, "spec": 1 });

@@ -328,6 +328,10 @@ impl Inner {
                     answer: said.ok_or_else(|| "refused".to_owned()),
                 }
             }
+            // Nobody asks: its PD has no location labels.
+            Probe::Node { server, asked } => {
+                Fact::Node { server: Box::new(server.clone()), asked: *asked, answer: Err("no node".to_owned()) }
+            }
         }
     }
 

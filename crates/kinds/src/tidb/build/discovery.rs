@@ -21,24 +21,38 @@ const NOBODY: i64 = 65_532;
 
 /// Every object of discovery, in the order in which they are applied. `image` is the operator's own: a newer one alone restarts nothing.
 pub fn discovery<A: Action>(cluster: &Validated, image: &str, children: &Children) -> Objects<A> {
-    let name = cluster.names().discovery();
-    let object = |kind: ObjectKind, spec: Value| Manifest {
-        never_held: true,
-        ..manifest(cluster, kind, COMPONENT_DISCOVERY, &name, spec)
-    };
-    let deployment = object(ObjectKind::Deployment, deployment(cluster, image, &name));
-    let kept = kept::resolve(deployment, &inputs::of_discovery(cluster), &[], children);
-    let plain = [
-        object(ObjectKind::ServiceAccount, json!({})),
-        object(ObjectKind::Role, json!({ "rules": rules(cluster) })),
-        object(ObjectKind::RoleBinding, binding(cluster, &name)),
-        object(ObjectKind::Service, service(cluster)),
-    ];
+    let kept = kept::resolve(program(cluster, image), &inputs::of_discovery(cluster), &[], children);
     let removals = kept.removals();
-    let mut applied: Vec<Manifest> = plain.into_iter().map(|manifest| seal(manifest, &[])).collect();
+    let mut applied = surroundings(cluster);
     applied.extend(kept.keep);
     applied.push(kept.set);
     Objects { applied, removals, claims: Claims::AsAsked }
+}
+
+/// Every object of discovery as it was made before, where nobody knows what the user asks for now. Nothing where it never was.
+pub fn discovery_as_kept(cluster: &Validated, children: &Children) -> Option<Vec<Manifest>> {
+    let program = kept::as_kept(program(cluster, ""), children)?;
+    Some(surroundings(cluster).into_iter().chain([program]).collect())
+}
+
+fn object(cluster: &Validated, kind: ObjectKind, spec: Value) -> Manifest {
+    let name = cluster.names().discovery();
+    Manifest { never_held: true, ..manifest(cluster, kind, COMPONENT_DISCOVERY, &name, spec) }
+}
+
+fn program(cluster: &Validated, image: &str) -> Manifest {
+    object(cluster, ObjectKind::Deployment, deployment(cluster, image, &cluster.names().discovery()))
+}
+
+/// What its program needs around it.
+fn surroundings(cluster: &Validated) -> Vec<Manifest> {
+    let plain = [
+        object(cluster, ObjectKind::ServiceAccount, json!({})),
+        object(cluster, ObjectKind::Role, json!({ "rules": rules(cluster) })),
+        object(cluster, ObjectKind::RoleBinding, binding(cluster, &cluster.names().discovery())),
+        object(cluster, ObjectKind::Service, service(cluster)),
+    ];
+    plain.into_iter().map(|manifest| seal(manifest, &[])).collect()
 }
 
 /// No more than it needs: how many PDs there are to be, whether a claim tells of a cluster that was there before, and the certificates by

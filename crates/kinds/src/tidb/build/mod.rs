@@ -36,7 +36,7 @@ use super::validate::Validated;
 use crate::claim_templates;
 
 pub use crate::claim_templates::Claims;
-pub use discovery::discovery;
+pub use discovery::{discovery, discovery_as_kept};
 pub use names::Names;
 
 /// The value of the label that tells of which kind of cluster an object is a part.

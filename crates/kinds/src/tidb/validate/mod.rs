@@ -17,9 +17,11 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::Resource as _;
+use kube::core::ObjectMeta;
 use thiserror::Error;
-use windlass_api::tidb::{Component, TidbCluster, TidbClusterSpec};
+use windlass_api::tidb::{Component, ComponentSpec, PdSpec, TidbCluster, TidbClusterSpec};
 use windlass_core::step::Owner;
 
 use super::build::Names;
@@ -182,6 +184,23 @@ pub fn validate(resource: &TidbCluster) -> Result<Validated, Invalid> {
         discovery,
         spec: spec.clone(),
     })
+}
+
+/// What a refused spec says all the same of what is there already: the cluster's name, and whether its members show certificates.
+pub fn bare(resource: &TidbCluster) -> Result<Validated, Invalid> {
+    let TidbCluster { metadata, spec, .. } = resource;
+    let storage = BTreeMap::from([("storage".to_owned(), Quantity("1Gi".to_owned()))]);
+    let component = ComponentSpec { requests: Some(storage), ..ComponentSpec::default() };
+    let metadata = ObjectMeta { labels: None, annotations: None, ..metadata.clone() };
+    let spec = TidbClusterSpec {
+        tls_cluster: spec.tls_cluster.clone(),
+        prefer_ipv6: spec.prefer_ipv6,
+        // What its members run is not asked here.
+        version: Some("any".to_owned()),
+        pd: Some(PdSpec { replicas: 1, component, ..PdSpec::default() }),
+        ..TidbClusterSpec::default()
+    };
+    validate(&TidbCluster { metadata, spec, status: None })
 }
 
 /// What the user gave, where an empty text is nothing.

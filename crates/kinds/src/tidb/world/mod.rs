@@ -10,6 +10,7 @@ mod kubernetes;
 mod mishaps;
 mod operator;
 mod people;
+mod refused;
 mod scenarios;
 mod volumes;
 
@@ -233,6 +234,10 @@ impl World {
                     answer: said.ok_or_else(|| "refused".to_owned()),
                 }
             }
+            Probe::Node { server, asked } => {
+                let node = BTreeMap::from([("kubernetes.io/hostname".to_owned(), format!("node-of-{}", server.pod))]);
+                Fact::Node { server: Box::new(server.clone()), asked: *asked, answer: Ok(node) }
+            }
         }
     }
 
@@ -251,6 +256,9 @@ impl World {
             Probe::Pd { asked, .. } => Fact::Pd { asked: *asked, answer: Err("timed out".to_owned()) },
             Probe::Look { server, asked } => {
                 Fact::Server { server: Box::new(server.clone()), asked: *asked, answer: Err("timed out".to_owned()) }
+            }
+            Probe::Node { server, asked } => {
+                Fact::Node { server: Box::new(server.clone()), asked: *asked, answer: Err("timed out".to_owned()) }
             }
         }
     }

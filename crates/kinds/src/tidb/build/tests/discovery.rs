@@ -103,3 +103,25 @@ fn a_newer_operator_restarts_it_only_with_the_users_next_change() {
     assert_eq!(image(&[("/spec/tikv/replicas", json!(5))]), "windlass:1");
     assert_eq!(image(&[("/spec/timezone", json!("Europe/Berlin"))]), "windlass:2");
 }
+
+#[test]
+fn what_was_made_is_made_again_as_it_was_while_the_spec_is_refused() {
+    let refused = crate::tidb::fixture::changed(&[
+        ("/spec/pd/replicas", json!(0)),
+        ("/spec/timezone", json!("Europe/Berlin")),
+        ("/spec/discovery", json!({ "limits": { "cpu": "1" } })),
+    ]);
+    let bare = crate::tidb::validate::bare(&refused).unwrap();
+    let as_kept = |children: &Children| super::super::discovery_as_kept(&bare, children);
+    assert_eq!(as_kept(&Children::default()), None, "what never was is not made");
+    let before = objects(&[]);
+    let mut children = there(&before);
+    assert_eq!(written(&as_kept(&children).unwrap()).len(), 5);
+    for object in &before {
+        children.deployments.remove(&object.object.name);
+        let again = as_kept(&children).unwrap();
+        if object.object.kind != ObjectKind::ControllerRevision {
+            assert!(again.contains(object), "{object:?} is not among {again:?}");
+        }
+    }
+}
