@@ -25,9 +25,9 @@ use windlass_core::labels::COMPONENT;
 
 use crate::cluster::IMAGE;
 use crate::kind::Kind;
+use crate::scheduler;
 use crate::servers::Servers;
 use crate::stage::{FAKE, NODE_LEASES, RUN, Stage, from_json};
-use crate::{scheduler, way};
 
 /// How long a started pod takes to be ready.
 const READY_AFTER: Duration = Duration::from_millis(500);
@@ -253,8 +253,8 @@ impl Pods {
     }
 
     fn address(&self, number: u32) -> Ipv4Addr {
-        if self.lodging.servers.is_some() {
-            return way::address(number);
+        if let Some(servers) = &self.lodging.servers {
+            return servers.address(number);
         }
         let [_, second, third, fourth] = number.to_be_bytes();
         Ipv4Addr::new(198, 18 + second % 2, third, fourth)

@@ -39,6 +39,14 @@ impl Fakes {
 }
 
 impl Servers {
+    /// The address of the n-th pod.
+    pub(crate) const fn address(&self, number: u32) -> Ipv4Addr {
+        match self {
+            Self::Mysql(_) => mysql::RANGE.address(number),
+            Self::Tidb(_) => tidb::RANGE.address(number),
+        }
+    }
+
     /// A pod runs, and so does its server.
     pub(crate) fn start(&self, namespace: &str, pod: &str, address: Ipv4Addr) {
         match self {

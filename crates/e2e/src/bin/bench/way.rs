@@ -8,16 +8,20 @@ use anyhow::{Context as _, Result, ensure};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::oneshot;
 
-/// The addresses of the pods. No network has addresses of this range, so none is hidden by leading it to this machine.
-const RANGE: (u8, &str) = (240, "240.0.0.0/8");
+/// How the addresses of pods begin. No network has addresses from 240 on, so none is hidden by leading them to this machine. Each kind has
+/// its own: benches of two kinds may run on one machine, and each takes its route away when it ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range(pub(crate) u8);
 
 /// How many connections may wait to be taken.
 const WAITING: u32 = 4096;
 
-/// The address of the n-th pod.
-pub(crate) fn address(number: u32) -> Ipv4Addr {
-    let [_, second, third, fourth] = number.to_be_bytes();
-    Ipv4Addr::new(RANGE.0, second, third, fourth)
+impl Range {
+    /// The address of the n-th pod.
+    pub(crate) const fn address(self, number: u32) -> Ipv4Addr {
+        let [_, second, third, fourth] = number.to_be_bytes();
+        Ipv4Addr::new(self.0, second, third, fourth)
+    }
 }
 
 /// Takes a port of all servers, reached by this machine only; 0 is any that is free.
@@ -62,25 +66,26 @@ where
 
 /// The route by which this machine finds the addresses of the pods in itself. They are not in 127.0.0.0/8, which would need none:
 /// Kubernetes refuses such addresses for the endpoints of Services, and would try again and again.
-pub(crate) struct Way;
+pub(crate) struct Way(Range);
 
 impl Way {
-    pub(crate) fn open() -> Result<Self> {
-        route("replace").context("pods of the bench need addresses that lead to this machine")?;
-        Ok(Self)
+    pub(crate) fn open(range: Range) -> Result<Self> {
+        route("replace", range).context("pods of the bench need addresses that lead to this machine")?;
+        Ok(Self(range))
     }
 }
 
 impl Drop for Way {
     fn drop(&mut self) {
-        if let Err(error) = route("delete") {
+        if let Err(error) = route("delete", self.0) {
             crate::say(format!("the route of the bench's pods stays: {error:#}"));
         }
     }
 }
 
-fn route(verb: &str) -> Result<()> {
-    let words = ["route", verb, "local", RANGE.1, "dev", "lo", "table", "main"];
+fn route(verb: &str, range: Range) -> Result<()> {
+    let addresses = format!("{}.0.0.0/8", range.0);
+    let words = ["route", verb, "local", &addresses, "dev", "lo", "table", "main"];
     let output = Command::new("ip").args(words).output().context("cannot run ip: install iproute2")?;
     ensure!(
         output.status.success(),

@@ -22,7 +22,7 @@ use anyhow::Result;
 
 pub(crate) use fleet::{Fleet, Traffic};
 
-use crate::way::{Serving, Way, bind};
+use crate::way::{Range, Serving, Way, bind};
 
 /// What a reader of the figures has to know.
 pub(crate) const FAKES: [&str; 4] = [
@@ -35,8 +35,10 @@ pub(crate) const FAKES: [&str; 4] = [
 
 /// The administrative port of servers, which the operator knows.
 const PORT: u16 = 33062;
+/// The addresses of the pods.
+pub(crate) const RANGE: Range = Range(240);
 /// The last one is kept for a server that belongs to no cluster.
-const APART: Ipv4Addr = Ipv4Addr::new(240, 255, 255, 254);
+const APART: Ipv4Addr = RANGE.address(0x00ff_fffe);
 
 /// The running servers. When this is dropped they end, and so does the way to them.
 pub(crate) struct Fakes {
@@ -51,6 +53,6 @@ impl Fakes {
         let fleet = Fleet::new(members);
         // Whoever has the port has the addresses as well.
         let serving = server::start(fleet.clone(), bind(PORT)?)?;
-        Ok(Self { fleet, _serving: serving, _way: Way::open()? })
+        Ok(Self { fleet, _serving: serving, _way: Way::open(RANGE)? })
     }
 }

@@ -17,7 +17,7 @@ use windlass_kinds::tidb::component::status_port;
 
 pub(crate) use fleet::{Fleet, Traffic};
 
-use crate::way::{Serving, Way, bind};
+use crate::way::{Range, Serving, Way, bind};
 
 /// What a reader of the figures has to know.
 pub(crate) const FAKES: [&str; 4] = [
@@ -28,6 +28,8 @@ pub(crate) const FAKES: [&str; 4] = [
     "a black hole takes the operator's connections, reads what it asks, and never answers",
 ];
 
+/// The addresses of the pods.
+pub(crate) const RANGE: Range = Range(241);
 /// The components whose servers answer.
 const COMPONENTS: [Component; 3] = [Component::Pd, Component::Tikv, Component::Tidb];
 
@@ -45,6 +47,6 @@ impl Fakes {
         // Whoever has the ports has the addresses as well.
         let sockets = COMPONENTS.map(|component| bind(status_port(component))).into_iter().collect::<Result<Vec<_>>>()?;
         let serving = server::start(fleet.clone(), sockets)?;
-        Ok(Self { fleet, _serving: serving, _way: Way::open()? })
+        Ok(Self { fleet, _serving: serving, _way: Way::open(RANGE)? })
     }
 }
