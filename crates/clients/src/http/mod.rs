@@ -21,12 +21,15 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use crate::guard::Guard;
-use crate::kept::{Kept, Spot};
+use crate::kept::{FORGOTTEN, Kept, Spot};
 pub(crate) use answer::Answer;
 pub use answer::Failure;
 
 /// How long one call may take.
 const CALL: Duration = Duration::from_secs(3);
+/// A connection without TLS is kept for as long: it serves the questions of a round, and of rounds that come every few seconds. A quiet
+/// cluster is asked less often. To connect again costs next to nothing, and to keep three buffers a cluster, of a thousand, does not.
+const PLAIN: Duration = Duration::from_secs(5);
 /// No answer that we ask for is as long: the metrics of a store are some megabytes.
 const LONGEST: usize = 32 << 20;
 
@@ -52,6 +55,11 @@ impl Peer {
     pub(crate) fn origin(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}:{}", self.host, self.port)
+    }
+
+    /// For how long a connection is kept that nobody uses.
+    fn patience(&self) -> Duration {
+        if self.tls.is_some() { FORGOTTEN } else { PLAIN }
     }
 
     fn spot(&self) -> Spot {
@@ -153,7 +161,7 @@ impl Http {
             Err(_) => return Err(call.lost(format!("nothing came within {} s", CALL.as_secs()))),
         };
         if !sender.is_closed() {
-            self.kept.keep(call.peer.spot(), sender);
+            self.kept.keep(call.peer.spot(), sender, call.peer.patience());
         }
         Ok(call.answer(status, body))
     }

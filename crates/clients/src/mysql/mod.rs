@@ -32,7 +32,7 @@ use windlass_kinds::mysql::facts::{End, Fact, News, Silence, SourceRead};
 use windlass_kinds::mysql::instance::Known;
 
 use crate::guard::Guard;
-use crate::kept::{Kept, Spot};
+use crate::kept::{FORGOTTEN, Kept, Spot};
 use crate::members::{Acted, Members};
 use crate::papers::{NoRegistry, Registry};
 use crate::pods::same_process;
@@ -156,7 +156,7 @@ impl Servers {
             let (mut session, _) = self.log_in(place).await?;
             (session.look().await?, session)
         };
-        self.kept.keep(spot(place), session);
+        self.kept.keep(spot(place), session, FORGOTTEN);
         let strange =
             |why| Failure::Untried(format!("what the server of pod {:?} said cannot be understood: {why}", place.pod));
         answers.known().map_err(strange)

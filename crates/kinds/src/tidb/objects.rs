@@ -19,6 +19,7 @@ use super::scene::Scene;
 use super::status::is_member_well;
 use super::suspend;
 use super::validate::Validated;
+use super::walk::Walk;
 
 /// What a component waits for before its first pod is made, if for anything.
 fn is_awaited(scene: &Scene<'_>, component: Component) -> Option<String> {
@@ -67,16 +68,23 @@ fn changes_template(live: &ObjectView, wanted: &Manifest, answered: Option<&Answ
 }
 
 impl Planner<'_> {
-    /// Makes the objects of a component so.
-    pub(super) fn objects(&mut self, cluster: &Validated, component: Component, build: Builder<'_>) {
+    /// Makes the objects of a component so. Tells whether they are, and stay so until the custom resource, a child or the logbook changes.
+    pub(super) fn objects(&mut self, cluster: &Validated, component: Component, build: Builder<'_>) -> bool {
         let suspended = suspend::is_asked(&self.scene, component);
+        // What PD and servers say decides about objects only while pods are replaced, and before there is a set.
+        let rests =
+            !suspended && self.scene.group(component).live_set().is_some() && Walk::of(&self.scene, component) == Walk::Done;
+        if rests && self.scene.observed.settled {
+            return true;
+        }
+        let before = self.plan.len();
         let group = self.scene.group(component);
         let (set, birth) = (group.set, size_at_birth(&self.scene, component));
         let replicas = set.map_or(birth, |set| set.replicas);
         let partition = if suspended { replicas } else { self.roll(component) };
         let children = self.scene.observed.children;
         let inputs = Inputs { replicas, partition, children };
-        let Some(mut objects) = build(cluster, component, &inputs) else { return };
+        let Some(mut objects) = build(cluster, component, &inputs) else { return false };
         let resting = replicas.max(self.scene.group(component).wanted());
         let is_newer = |objects: &Objects<Deed>| {
             let wanted = objects.applied.iter().find(|it| it.object.kind == ObjectKind::StatefulSet);
@@ -102,6 +110,7 @@ impl Planner<'_> {
             Claims::Smaller(message) => self.wait(reason!("VolumeShrinkRefused"), message, true),
             Claims::Others(message) => self.wait(reason!("VolumesFixed"), message, true),
         }
+        rests && self.plan.len() == before
     }
 
     /// Whether the set of a component is made, or kept as it should be.

@@ -53,15 +53,16 @@ pub(super) fn plan_with(observed: &Observed<'_, Tidb>, build: Builder<'_>, disco
         }
     };
     planner.hearing();
-    planner.discovery(&cluster, discovery);
+    let mut settled = planner.discovery(&cluster, discovery);
     if !planner.take_over(&cluster) {
         return planner.plan;
     }
     for component in Component::ALL.into_iter().filter(|component| cluster.group(*component).is_some()) {
         planner.grow(&cluster, component);
-        planner.objects(&cluster, component, build);
+        settled &= planner.objects(&cluster, component, build);
         planner.size(component);
     }
+    planner.plan.settled = settled;
     planner.announced();
     planner.end_evictions();
     planner.restart();
@@ -95,17 +96,23 @@ impl Planner<'_> {
         self.plan.steps.retain(|step| step.lane() != Some(Lane::Resources));
     }
 
-    /// Discovery is there before all others, and no pause holds it back.
-    fn discovery(&mut self, cluster: &Validated, build: DiscoveryBuilder<'_>) {
+    /// Discovery is there before all others, and no pause holds it back. Tells whether it is as it should be.
+    fn discovery(&mut self, cluster: &Validated, build: DiscoveryBuilder<'_>) -> bool {
         let observed = self.scene.observed;
+        if observed.settled {
+            return true;
+        }
+        let before = self.plan.len();
         let image = &observed.settings.discovery_image;
         if image.is_empty() {
             let message = "the operator was started without its own image, and so cannot say which program is discovery";
-            return self.wait(reason!("DiscoveryImageUnknown"), message, true);
+            self.wait(reason!("DiscoveryImageUnknown"), message, true);
+            return false;
         }
         let Objects { applied, removals, .. } = build(cluster, image, observed.children);
         self.plan.steps.extend(removals);
         self.plan.apply(applied, observed.children, observed.answered);
+        self.plan.len() == before
     }
 
     /// Plans the size of a component, unless it is stopped.

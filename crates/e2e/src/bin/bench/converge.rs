@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use futures::stream::{BoxStream, SelectAll, select_all};
 use futures::{StreamExt as _, TryStreamExt as _};
-use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::core::{DynamicObject, NamespaceResourceScope, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use windlass_api::Logbook;
-use windlass_core::labels;
 
 use crate::kind::{Child, Kind};
 use crate::stage::Stage;
@@ -48,7 +48,8 @@ pub(crate) struct Watches {
 impl Watches {
     /// Starts all watches, and waits until they are.
     pub(crate) async fn start(stage: &Stage, kind: Kind, namespace: &str) -> Result<Self> {
-        let children = kind.children().iter().map(|(child, _)| children(stage, namespace, *child));
+        let selector = kind.selector();
+        let children = kind.children().iter().map(|(child, _)| children((stage, namespace, &selector), *child));
         let streams = select_all(children.chain([resources(stage, kind, namespace)]));
         let mut watches = Self { kind, streams, children: HashSet::new(), told: HashSet::new() };
         let mut missing = watches.streams.len();
@@ -137,24 +138,30 @@ impl Watches {
     }
 }
 
-fn children(stage: &Stage, namespace: &str, child: Child) -> BoxStream<'static, Result<Seen>> {
+/// Where objects are watched: in which namespace, with which labels.
+type Where<'a> = (&'a Stage, &'a str, &'a str);
+
+fn children(place: Where<'_>, child: Child) -> BoxStream<'static, Result<Seen>> {
     match child {
-        Child::Service => objects::<Service>(stage, namespace, child),
-        Child::DisruptionBudget => objects::<PodDisruptionBudget>(stage, namespace, child),
-        Child::StatefulSet => objects::<StatefulSet>(stage, namespace, child),
-        Child::Logbook => objects::<Logbook>(stage, namespace, child),
-        Child::Secret => objects::<Secret>(stage, namespace, child),
-        Child::ConfigMap => objects::<ConfigMap>(stage, namespace, child),
-        Child::ServiceAccount => objects::<ServiceAccount>(stage, namespace, child),
+        Child::Service => objects::<Service>(place, child),
+        Child::DisruptionBudget => objects::<PodDisruptionBudget>(place, child),
+        Child::StatefulSet => objects::<StatefulSet>(place, child),
+        Child::Logbook => objects::<Logbook>(place, child),
+        Child::Secret => objects::<Secret>(place, child),
+        Child::ConfigMap => objects::<ConfigMap>(place, child),
+        Child::ServiceAccount => objects::<ServiceAccount>(place, child),
+        Child::Role => objects::<Role>(place, child),
+        Child::RoleBinding => objects::<RoleBinding>(place, child),
+        Child::Deployment => objects::<Deployment>(place, child),
     }
 }
 
-fn objects<K>(stage: &Stage, namespace: &str, child: Child) -> BoxStream<'static, Result<Seen>>
+fn objects<K>((stage, namespace, selector): Where<'_>, child: Child) -> BoxStream<'static, Result<Seen>>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
     let api = Api::<PartialObjectMeta<K>>::namespaced(stage.writer.clone(), namespace);
-    let config = watcher::Config::default().labels(&ours());
+    let config = watcher::Config::default().labels(selector);
     let name = |object: PartialObjectMeta<K>| object.metadata.name.unwrap_or_default();
     let stream = watcher(api, config).map(move |event| match event {
         Ok(Event::Apply(object) | Event::InitApply(object)) => Ok(Seen::Child(child, name(object))),
@@ -172,11 +179,6 @@ fn heals(error: watcher::Error) -> Result<Seen> {
         watcher::Error::WatchError(status) if status.code == GONE => Ok(Seen::Nothing),
         error => Err(error).context("a watch of the bench failed"),
     }
-}
-
-/// The selector of what the operator made.
-pub(crate) fn ours() -> String {
-    format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_WINDLASS)
 }
 
 fn resources(stage: &Stage, kind: Kind, namespace: &str) -> BoxStream<'static, Result<Seen>> {

@@ -6,9 +6,13 @@ use serde::Serialize;
 use serde_json::Value;
 use windlass_api::ReplicatedStatefulSet;
 use windlass_api::mysql::MySQLCluster;
+use windlass_api::tidb::TidbCluster;
+use windlass_core::kind::KIND_LABEL;
+use windlass_core::labels;
+use windlass_kinds::tidb::build::KIND as TIDB;
 
 use crate::stage::Stage;
-use crate::{cluster, floor, mysql};
+use crate::{cluster, floor, mysql, tidb};
 
 /// A kind of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
@@ -18,6 +22,8 @@ pub(crate) enum Kind {
     Rss,
     /// MySQLClusters, with fake servers.
     Mysql,
+    /// TidbClusters, with fake servers.
+    Tidb,
 }
 
 /// A kind of children.
@@ -30,6 +36,9 @@ pub(crate) enum Child {
     Secret,
     ConfigMap,
     ServiceAccount,
+    Role,
+    RoleBinding,
+    Deployment,
 }
 
 impl Kind {
@@ -46,6 +55,17 @@ impl Kind {
                 (Child::StatefulSet, 1),
                 (Child::Logbook, 1),
             ],
+            Self::Tidb => &[
+                (Child::ServiceAccount, 1),
+                (Child::Role, 1),
+                (Child::RoleBinding, 1),
+                (Child::Deployment, 1),
+                (Child::Service, 5),
+                (Child::ConfigMap, 3),
+                (Child::DisruptionBudget, 3),
+                (Child::StatefulSet, 3),
+                (Child::Logbook, 1),
+            ],
         }
     }
 
@@ -59,6 +79,7 @@ impl Kind {
         match self {
             Self::Rss => ApiResource::erase::<ReplicatedStatefulSet>(&()),
             Self::Mysql => ApiResource::erase::<MySQLCluster>(&()),
+            Self::Tidb => ApiResource::erase::<TidbCluster>(&()),
         }
     }
 
@@ -67,6 +88,7 @@ impl Kind {
         let resource = match self {
             Self::Rss => cluster::resource(&stage.run, namespace, name, members),
             Self::Mysql => mysql::resource::resource(&stage.run, &stage.node(), namespace, name, members),
+            Self::Tidb => tidb::resource::resource(&stage.run, &stage.node(), namespace, name, members),
         };
         let api = self.api();
         floor::Post::of(&format!("/apis/{}", api.api_version), &api.plural, namespace, &resource)
@@ -77,14 +99,47 @@ impl Kind {
         let status = &resource.data["status"];
         let observed = status["observedGeneration"].as_i64();
         let current = observed.is_some() && observed == resource.metadata.generation;
-        current && (self == Self::Rss || is_true(status, "Healthy"))
+        let well = match self {
+            Self::Rss => true,
+            Self::Mysql => is_true(status, "Healthy"),
+            Self::Tidb => is_true(status, "Ready"),
+        };
+        current && well
     }
 
-    /// The containers of a pod.
-    pub(crate) const fn containers(self) -> &'static [&'static str] {
+    /// The containers of a pod of this component.
+    pub(crate) fn containers(self, component: &str) -> Vec<String> {
         match self {
-            Self::Rss => &[cluster::CONTAINER],
-            Self::Mysql => mysql::resource::CONTAINERS,
+            Self::Rss => vec![cluster::CONTAINER.to_owned()],
+            Self::Mysql => mysql::resource::CONTAINERS.iter().map(|name| (*name).to_owned()).collect(),
+            // Each has one, which is called as the component is.
+            Self::Tidb => vec![component.to_owned()],
+        }
+    }
+
+    /// How many pods a cluster has.
+    pub(crate) fn pods(self, members: u16) -> usize {
+        match self {
+            Self::Rss | Self::Mysql => usize::from(members),
+            Self::Tidb => tidb::resource::pods(members),
+        }
+    }
+
+    /// The selector of what the operator made.
+    pub(crate) fn selector(self) -> String {
+        match self {
+            Self::Rss | Self::Mysql => format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_WINDLASS),
+            // These say that they are managed by TiDB Operator, as scripts expect it.
+            Self::Tidb => format!("{KIND_LABEL}={TIDB}"),
+        }
+    }
+
+    /// The change of a spec whose arrival in a StatefulSet is timed; none where that is not measured.
+    pub(crate) fn change(self, value: &str) -> Option<Value> {
+        match self {
+            Self::Rss => Some(cluster::change(value)),
+            Self::Mysql => None,
+            Self::Tidb => Some(tidb::resource::change(value)),
         }
     }
 
@@ -106,15 +161,22 @@ mod tests {
     use super::*;
 
     fn resource(generation: i64, observed: i64, healthy: &str) -> DynamicObject {
+        well(generation, observed, "Healthy", healthy)
+    }
+
+    fn well(generation: i64, observed: i64, condition: &str, holds: &str) -> DynamicObject {
         serde_json::from_value(json!({
             "apiVersion": "v1", "kind": "Any", "metadata": { "name": "a", "generation": generation },
-            "status": { "observedGeneration": observed, "conditions": [{ "type": "Healthy", "status": healthy }] },
+            "status": { "observedGeneration": observed, "conditions": [{ "type": condition, "status": holds }] },
         }))
         .unwrap()
     }
 
     #[test]
-    fn a_cluster_of_mysql_has_to_be_healthy_and_any_has_to_speak_of_its_newest_spec() {
+    fn a_cluster_with_servers_has_to_be_well_and_any_has_to_speak_of_its_newest_spec() {
+        assert!(Kind::Tidb.is_converged(&well(2, 2, "Ready", "True")));
+        assert!(!Kind::Tidb.is_converged(&well(2, 2, "Ready", "False")));
+        assert!(!Kind::Tidb.is_converged(&well(2, 1, "Ready", "True")));
         assert!(Kind::Mysql.is_converged(&resource(2, 2, "True")));
         assert!(!Kind::Mysql.is_converged(&resource(2, 2, "Unknown")));
         assert!(!Kind::Mysql.is_converged(&resource(2, 1, "True")));

@@ -1,8 +1,8 @@
 //! A kubelet that runs nothing: it answers for a node that does not exist, and says of each pod that it runs.
 //!
 //! The pods themselves are real objects, made and bound by the real controllers. Commands cannot be run in them: the node's
-//! address leads nowhere, and an exec ends at once with an error. Where the pods are those of MySQL, servers that are as fake answer at
-//! their addresses.
+//! address leads nowhere, and an exec ends at once with an error. Where the pods are those of MySQL or TiDB, servers that are as fake
+//! answer at their addresses.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -21,9 +21,12 @@ use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use windlass_core::labels::COMPONENT;
 
 use crate::cluster::IMAGE;
-use crate::mysql::{self, Fleet};
+use crate::kind::Kind;
+use crate::scheduler;
+use crate::servers::Servers;
 use crate::stage::{FAKE, NODE_LEASES, RUN, Stage, from_json};
 
 /// How long a started pod takes to be ready.
@@ -40,12 +43,12 @@ const POLL: Duration = Duration::from_millis(10);
 /// What pods are like here.
 #[derive(Clone)]
 pub(crate) struct Lodging {
-    /// Their containers.
-    pub(crate) containers: &'static [&'static str],
+    /// Of which kind their clusters are.
+    pub(crate) kind: Kind,
     /// Whether they name a process, beside which hooks could run.
     pub(crate) processes: bool,
     /// The servers in them, if there are any.
-    pub(crate) fleet: Option<Fleet>,
+    pub(crate) servers: Option<Servers>,
 }
 
 /// The running kubelet; it ends when this is dropped.
@@ -102,6 +105,8 @@ pub(crate) async fn start(stage: &Stage, lodging: Lodging) -> Result<Kubelet> {
     let mut tasks = JoinSet::new();
     let leases: Api<Lease> = Api::namespaced(stage.kubelet.clone(), NODE_LEASES);
     tasks.spawn(beat(leases, stage.node()));
+    // The scheduler has the name of the node.
+    tasks.spawn(scheduler::serve(stage.kubelet.clone(), stage.node(), stage.node()));
     let pods = Pods {
         api: Api::all(stage.kubelet.clone()),
         node: stage.node(),
@@ -226,18 +231,18 @@ impl Pods {
 
     fn forget(&self, pod: &PartialObjectMeta<Pod>) {
         let guest = self.guests().remove(pod.metadata.uid.as_deref().unwrap_or_default());
-        let (Some(guest), Some(fleet)) = (guest, &self.lodging.fleet) else { return };
+        let (Some(guest), Some(servers)) = (guest, &self.lodging.servers) else { return };
         let metadata = &guest.pod.metadata;
         let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
-        fleet.remove(namespace.unwrap_or_default(), name.unwrap_or_default(), self.address(guest.number));
+        servers.remove(namespace.unwrap_or_default(), name.unwrap_or_default(), self.address(guest.number));
     }
 
     /// Says that it runs, and after a while that it is ready.
     async fn run(&self, guest: &Guest) {
-        if let Some(fleet) = &self.lodging.fleet {
+        if let Some(servers) = &self.lodging.servers {
             let metadata = &guest.pod.metadata;
             let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
-            fleet.start(namespace.unwrap_or_default(), name.unwrap_or_default(), self.address(guest.number));
+            servers.start(namespace.unwrap_or_default(), name.unwrap_or_default(), self.address(guest.number));
         }
         self.patch(&guest.pod, &self.status(guest, false)).await;
         tokio::time::sleep(READY_AFTER).await;
@@ -248,8 +253,8 @@ impl Pods {
     }
 
     fn address(&self, number: u32) -> Ipv4Addr {
-        if self.lodging.fleet.is_some() {
-            return mysql::address(number);
+        if let Some(servers) = &self.lodging.servers {
+            return servers.address(number);
         }
         let [_, second, third, fourth] = number.to_be_bytes();
         Ipv4Addr::new(198, 18 + second % 2, third, fourth)
@@ -257,7 +262,7 @@ impl Pods {
 
     fn status(&self, guest: &Guest, ready: bool) -> Value {
         let (uid, address) = (guest.uid(), self.address(guest.number).to_string());
-        let container = |name: &&str| {
+        let container = |name: &String| {
             let mut container = json!({
                 "name": name,
                 "image": IMAGE,
@@ -272,7 +277,9 @@ impl Pods {
             }
             container
         };
-        let containers: Vec<Value> = self.lodging.containers.iter().map(container).collect();
+        let component = guest.pod.metadata.labels.as_ref().and_then(|all| all.get(COMPONENT));
+        let names = self.lodging.kind.containers(component.map_or("", String::as_str));
+        let containers: Vec<Value> = names.iter().map(container).collect();
         json!({
             "metadata": { "uid": uid },
             "status": {

@@ -7,12 +7,13 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
+use kube::core::DynamicObject;
 use kube::runtime::watcher::{self, Event, watcher};
 use serde::Serialize;
-use windlass_api::ReplicatedStatefulSet;
 use windlass_core::labels;
 
 use crate::cluster;
+use crate::kind::Kind;
 use crate::stage::Stage;
 
 /// Between two changes, so that what follows a change does not fall on the next one.
@@ -35,22 +36,18 @@ pub(crate) struct Latency {
     pub(crate) lost: usize,
 }
 
-/// Changes specs and times the arrival of the change.
-pub(crate) async fn measure(
-    stage: &Stage,
-    namespace: &str,
-    clusters: std::ops::Range<usize>,
-    samples: usize,
-) -> Result<Latency> {
+/// Changes specs of the clusters of these numbers, and times the arrival of each change.
+pub(crate) async fn measure(stage: &Stage, kind: Kind, namespace: &str, clusters: &[usize], samples: usize) -> Result<Latency> {
     let api = Api::<StatefulSet>::namespaced(stage.writer.clone(), namespace);
     let mut sets = watcher(api, watcher::Config::default()).boxed();
     while !matches!(sets.try_next().await?.context("a watch of the bench ended")?, Event::InitDone) {}
-    let resources: Api<ReplicatedStatefulSet> = Api::namespaced(stage.writer.clone(), namespace);
+    let resources: Api<DynamicObject> = Api::namespaced_with(stage.writer.clone(), namespace, &kind.api());
     let (mut times, mut patches, mut lost, mut random) = (Vec::new(), Vec::new(), 0, SEED);
     for sample in 0..samples {
-        let name = cluster::name(clusters.start + pick(&mut random, clusters.len()));
+        let number = clusters.get(pick(&mut random, clusters.len())).context("there is no cluster to change")?;
+        let name = cluster::name(*number);
         let value = format!("change-{sample}");
-        let patch = cluster::change(&value);
+        let patch = kind.change(&value).context("nothing of this kind is changed here")?;
         let arrived = async {
             while let Some(event) = sets.try_next().await? {
                 if let Event::Apply(set) = event
@@ -97,8 +94,8 @@ fn belongs_to(set: &StatefulSet, cluster: &str) -> bool {
 
 fn variable(set: &StatefulSet) -> Option<&String> {
     let pod = set.spec.as_ref()?.template.spec.as_ref()?;
-    let container = pod.containers.iter().find(|container| container.name == cluster::CONTAINER)?;
-    container.env.as_ref()?.iter().find(|variable| variable.name == cluster::VARIABLE)?.value.as_ref()
+    let variables = pod.containers.iter().filter_map(|container| container.env.as_ref()).flatten();
+    variables.into_iter().find(|variable| variable.name == cluster::VARIABLE)?.value.as_ref()
 }
 
 fn milliseconds(time: Duration) -> f64 {

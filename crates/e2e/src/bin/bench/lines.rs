@@ -1,8 +1,9 @@
 //! The lines of the tables: what was measured of each number of clusters, with the goal and what other operators were measured at.
 
 use crate::kind::Kind;
+use crate::latency::Latency;
 use crate::mysql::failover::{Failover, How};
-use crate::report::{Report, Row};
+use crate::report::{Disturbed, Quiet, Report, Row};
 use crate::table::{number, ratio};
 
 /// One line.
@@ -33,16 +34,22 @@ pub(crate) fn of(report: &Report) -> Vec<Line> {
     let mut lines = Lines { report, all: Vec::new() };
     match report.kind {
         Kind::Rss => converging(&mut lines),
-        Kind::Mysql => becoming_healthy(&mut lines),
+        Kind::Mysql => becoming_well(&mut lines, "all Healthy, s"),
+        Kind::Tidb => becoming_well(&mut lines, "all Ready, s"),
     }
     quiet(&mut lines);
     match report.kind {
         Kind::Rss => {
-            lines.add("RSS, MiB", "<= 64 at 1000", "moco 282, tidb 1072 (1000)", &|row| number(row.quiet.usage.resident_mib));
-            lines.add("peak RSS, MiB", "<= 96 at 1000", "", &|row| number(row.quiet.usage.peak_mib));
+            memory(&mut lines);
             changing(&mut lines);
         }
         Kind::Mysql => memory_with_connections(&mut lines),
+        Kind::Tidb => {
+            jittered(&mut lines);
+            memory(&mut lines);
+            changing(&mut lines);
+            disturbed(&mut lines);
+        }
     }
     restarting(&mut lines);
     lines.all
@@ -61,19 +68,18 @@ fn converging(lines: &mut Lines<'_>) {
     });
 }
 
-fn becoming_healthy(lines: &mut Lines<'_>) {
+fn becoming_well(lines: &mut Lines<'_>, well: &'static str) {
+    let status = lines.report.kind.status();
     lines.add("bare writer: objects, s", "", "", &|row| optional(row.floors.first().map(|floor| floor.seconds)));
     lines.add("bare writer: all pods ready, s", "", "", &|row| optional(row.floors.first().and_then(|floor| floor.pods_ready)));
     lines.add("all pods ready, s", "", "", &|row| optional(row.converged.pods_ready));
-    lines.add("all Healthy, s", "", "", &|row| number(row.converged.seconds));
+    lines.add(well, "", "", &|row| number(row.converged.seconds));
     lines.add("  / bare writer: all pods ready", "<= 1.3", "", &|row| number(row.ratio()));
     idle(lines);
     lines.add("writes per cluster until settled", "", "", &|row| {
         number(ratio(row.converged.until_settled.writes, row.clusters))
     });
-    lines.add("  of these, status", "", "", &|row| {
-        number(ratio(row.converged.until_settled.writes_of(&Kind::Mysql.status()), row.clusters))
-    });
+    lines.add("  of these, status", "", "", &|row| number(ratio(row.converged.until_settled.writes_of(&status), row.clusters)));
 }
 
 fn idle(lines: &mut Lines<'_>) {
@@ -108,22 +114,67 @@ fn quiet(lines: &mut Lines<'_>) {
             row.quiet.sql.as_ref().map_or_else(dash, |sql| per_minute(row, sql.traffic.commands))
         });
     }
+    if kind == Kind::Tidb {
+        lines.add("quiet: Lease renewed, all clusters", "30 a minute: every 2 s", "", &|row| {
+            row.quiet.requests.renewals.to_string()
+        });
+        lines.add("quiet: requests to servers, cluster and minute", "", "", &|row| {
+            row.quiet.http.as_ref().map_or_else(dash, |http| per_minute(row, http.traffic.requests))
+        });
+        lines.add("  connections: open, made, all clusters", "", "", &|row| {
+            row.quiet.http.as_ref().map_or_else(dash, |it| format!("{}, {}", it.connections, it.traffic.connections))
+        });
+    }
     lines.add("quiet: CPU s in that time", "<= 0.03 of a core at 1000", "moco 10 to 15, tidb 51.6 (1000, 180 s)", &|row| {
         format!("{} of {} s", number(row.quiet.processor_seconds), row.quiet.seconds)
     });
 }
 
+/// What is quiet although the counts of leaders and regions differ in each answer of PD.
+fn jittered(lines: &mut Lines<'_>) {
+    let of = |row: &Row, value: &dyn Fn(&Quiet) -> String| row.jittered.as_ref().map_or_else(dash, value);
+    let per_minute = |row: &Row, count: u64, seconds: u64| number(ratio(count, row.clusters) * 60.0 / ratio(seconds, 1));
+    lines.add("counts jitter: reads per cluster and minute", "0", "", &|row| {
+        of(row, &|it| per_minute(row, it.requests.reads, it.seconds))
+    });
+    lines.add("counts jitter: writes per cluster and minute", "0", "", &|row| {
+        of(row, &|it| per_minute(row, it.requests.writes, it.seconds))
+    });
+    lines.add("counts jitter: CPU s in that time", "", "", &|row| {
+        of(row, &|it| format!("{} of {} s", number(it.processor_seconds), it.seconds))
+    });
+}
+
+/// What changes take while every tenth PD is a black hole.
+fn disturbed(lines: &mut Lines<'_>) {
+    let of = |row: &Row, value: &dyn Fn(&Disturbed) -> String| row.disturbed.as_ref().map_or_else(dash, value);
+    lines.add("PDs that are black holes", "10 %", "", &|row| of(row, &|it| it.silent.to_string()));
+    lines.add("  others: spec -> StatefulSet p50, ms", "", "", &|row| of(row, &|it| number(it.changed.latency.p50)));
+    lines.add("  others: spec -> StatefulSet p99, ms", "<= the one above + 100", "dead PDs hold the pool (read)", &|row| {
+        of(row, &|it| with_lost(&it.changed.latency))
+    });
+    lines.add("  p99 with black holes - without, ms", "<= 100", "", &|row| {
+        let both = row.disturbed.as_ref().zip(row.changed.as_ref());
+        optional(both.map(|(with, without)| with.changed.latency.p99 - without.latency.p99))
+    });
+}
+
+fn with_lost(latency: &Latency) -> String {
+    let lost = if latency.lost > 0 { format!(" ({} lost)", latency.lost) } else { String::new() };
+    format!("{}{lost}", number(latency.p99))
+}
+
+fn memory(lines: &mut Lines<'_>) {
+    lines.add("RSS, MiB", "<= 64 at 1000", "moco 282, tidb 1072 (1000)", &|row| number(row.quiet.usage.resident_mib));
+    lines.add("peak RSS, MiB", "<= 96 at 1000", "", &|row| number(row.quiet.usage.peak_mib));
+}
+
 fn changing(lines: &mut Lines<'_>) {
-    let of = |row: &Row, value: &dyn Fn(&crate::latency::Latency) -> String| {
+    let of = |row: &Row, value: &dyn Fn(&Latency) -> String| {
         row.changed.as_ref().map_or_else(dash, |changed| value(&changed.latency))
     };
     lines.add("spec -> StatefulSet p50, ms", "<= 10", "moco 27 to 30, tidb 55 to 61", &|row| of(row, &|it| number(it.p50)));
-    lines.add("spec -> StatefulSet p99, ms", "<= 30", "moco 47 to 62, tidb 1000 to 20300", &|row| {
-        of(row, &|it| {
-            let lost = if it.lost > 0 { format!(" ({} lost)", it.lost) } else { String::new() };
-            format!("{}{lost}", number(it.p99))
-        })
-    });
+    lines.add("spec -> StatefulSet p99, ms", "<= 30", "moco 47 to 62, tidb 1000 to 20300", &|row| of(row, &with_lost));
     lines.add("  samples; one PATCH then, p50 ms", "", "", &|row| {
         of(row, &|it| format!("{}; {}", it.samples, number(it.patch_p50)))
     });
@@ -144,7 +195,7 @@ fn memory_with_connections(lines: &mut Lines<'_>) {
 
 fn restarting(lines: &mut Lines<'_>) {
     let peak = match lines.report.kind {
-        Kind::Rss => "<= 96 at 1000",
+        Kind::Rss | Kind::Tidb => "<= 96 at 1000",
         Kind::Mysql => "",
     };
     lines.add("restart: ready after, s", "<= 1.5 at 1000", "", &|row| number(row.restarted.ready_seconds));

@@ -18,8 +18,12 @@ mod mysql;
 mod operator;
 mod others;
 mod report;
+mod scheduler;
+mod servers;
 mod stage;
 mod table;
+mod tidb;
+mod way;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -32,8 +36,9 @@ use windlass_lab::{DEFAULT_NAME, Lab};
 use crate::kind::Kind;
 use crate::kubelet::{Kubelet, Lodging};
 use crate::machine::Machine;
-use crate::mysql::{Fakes, Fleet, connections};
+use crate::mysql::connections;
 use crate::report::Report;
+use crate::servers::{Fakes, Servers};
 use crate::stage::Stage;
 
 /// Measures Windlass on the lab.
@@ -52,7 +57,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_delimiter = ',', default_value = "1,100,1000")]
     clusters: Vec<usize>,
 
-    /// How many members each cluster has.
+    /// How many members each cluster has; of TiDB so many of PD, as many of TiKV, and two of TiDB.
     #[arg(long, default_value_t = 3)]
     members: u16,
 
@@ -93,7 +98,7 @@ pub(crate) struct Bench<'a> {
     program: &'a operator::Program,
     kubelet: &'a Kubelet,
     /// The servers in the pods, where there are any.
-    fleet: Option<&'a Fleet>,
+    servers: Option<&'a Servers>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -121,8 +126,8 @@ async fn run(arguments: &Arguments) -> Result<()> {
         arguments.members > 0 && arguments.samples > 0 && arguments.failovers > 0,
         "--members, --samples and --failovers must be 1 or more"
     );
-    let without = arguments.kind == Kind::Mysql && arguments.without_processes;
-    ensure!(!without, "--without-processes is about hooks, and clusters of MySQL have none");
+    let without = arguments.kind != Kind::Rss && arguments.without_processes;
+    ensure!(!without, "--without-processes is about hooks, and only ReplicatedStatefulSets have some");
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
         anyhow::bail!("a crypto provider is installed already");
     }
@@ -159,17 +164,13 @@ async fn run(arguments: &Arguments) -> Result<()> {
 }
 
 async fn measure_all(stage: &Stage, arguments: &Arguments, program: &operator::Program, report: &mut Report) -> Result<()> {
-    let fakes = match arguments.kind {
-        Kind::Rss => None,
-        Kind::Mysql => Some(Fakes::start(arguments.members)?),
-    };
-    let fleet = fakes.as_ref().map(|fakes| &fakes.fleet);
-    let lodging =
-        Lodging { containers: arguments.kind.containers(), processes: !arguments.without_processes, fleet: fleet.cloned() };
+    let fakes = Fakes::start(arguments.kind, arguments.members)?;
+    let servers = fakes.as_ref().map(Fakes::servers);
+    let lodging = Lodging { kind: arguments.kind, processes: !arguments.without_processes, servers: servers.clone() };
     let kubelet = kubelet::start(stage, lodging).await?;
-    let bench = Bench { stage, arguments, program, kubelet: &kubelet, fleet };
+    let bench = Bench { stage, arguments, program, kubelet: &kubelet, servers: servers.as_ref() };
     let model = model::take(bench, report).await?;
-    if let Some(fleet) = fleet {
+    if let Some(fleet) = servers.as_ref().and_then(Servers::mysql) {
         say("measuring what a connection costs");
         report.connections = Some(connections::measure(fleet).await?);
     }
@@ -185,8 +186,8 @@ async fn measure_all(stage: &Stage, arguments: &Arguments, program: &operator::P
             }
         }
     }
-    if let Some(fleet) = fleet {
-        report.judge(fleet);
+    if let Some(servers) = &servers {
+        report.judge(servers);
     }
     kubelet.check()
 }

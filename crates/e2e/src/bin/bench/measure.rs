@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use kube::Api;
 use kube::api::DeleteParams;
 use kube::core::DynamicObject;
@@ -14,11 +14,12 @@ use crate::kind::Kind;
 use crate::latency;
 use crate::machine::{Idle, Machine};
 use crate::model::Model;
-use crate::mysql::Fleet;
 use crate::mysql::failover::{self, Failover, How};
 use crate::operator::Operator;
-use crate::report::{Changed, Converged, Floor, Quiet, Restarted, Row, Sql};
+use crate::report::{Changed, Converged, Disturbed, Floor, Http, Quiet, Restarted, Row, Sql};
+use crate::servers::Servers;
 use crate::stage::{OPERATOR, Stage};
+use crate::tidb;
 use crate::{Bench, cluster, floor, say, within};
 
 /// One cluster is too short a time to measure once.
@@ -34,6 +35,10 @@ const SETTLING: Duration = Duration::from_mins(10);
 /// For as long after a restart, the operator's writes are counted.
 const RESTARTED: Duration = Duration::from_secs(15);
 const GOING: Duration = Duration::from_mins(1);
+/// One PD of so many becomes a black hole.
+const SILENT: usize = 10;
+/// For as long it is one before anything is timed: longer than the operator waits at most before it asks a silent one again.
+const SILENCE: Duration = Duration::from_secs(20);
 
 /// Measures a row, and leaves nothing of it.
 pub(crate) async fn measure(bench: Bench<'_>, model: &Model, clusters: usize) -> Result<Row> {
@@ -50,20 +55,29 @@ pub(crate) async fn measure(bench: Bench<'_>, model: &Model, clusters: usize) ->
             return Err(error.context(format!("the operator's requests until then, per cluster: {requests}")));
         }
     };
-    if let Some(servers) = bench.fleet {
+    if let Some(servers) = bench.servers.and_then(Servers::mysql) {
         servers.let_clients_write(true);
     }
     let settled = settle(stage, &mut operator).await?;
     fleet.converged.until_settled = fleet.mark.requests_of(OPERATOR)?;
     let quiet = quiet(bench, &mut operator).await?;
-    let (mut changed, mut failovers) = (None, Vec::new());
-    match kind {
-        Kind::Rss => changed = Some(change(bench, &namespace, fleet.numbers.clone()).await?),
-        Kind::Mysql => failovers = fail_over(bench, &namespace, &mut fleet).await?,
+    let (mut jittered, mut changed, mut disturbed, mut failovers) = (None, None, None, Vec::new());
+    let numbers: Vec<usize> = fleet.numbers.clone().collect();
+    match (kind, bench.servers.and_then(Servers::tidb)) {
+        (Kind::Mysql, _) => failovers = fail_over(bench, &namespace, &mut fleet).await?,
+        (Kind::Tidb, Some(servers)) => {
+            servers.let_counts_jitter(true);
+            jittered = Some(self::quiet(bench, &mut operator).await?);
+            servers.let_counts_jitter(false);
+            changed = Some(change(bench, &namespace, &numbers).await?);
+            settle(stage, &mut operator).await?;
+            disturbed = disturb(bench, servers, &namespace, &numbers).await?;
+        }
+        (Kind::Rss | Kind::Tidb, _) => changed = Some(change(bench, &namespace, &numbers).await?),
     }
     settle(stage, &mut operator).await?;
     let restarted = restart(bench, operator).await?;
-    if let Some(servers) = bench.fleet {
+    if let Some(servers) = bench.servers.and_then(Servers::mysql) {
         servers.let_clients_write(false);
     }
     stage.remove_namespace(&namespace).await?;
@@ -79,7 +93,9 @@ pub(crate) async fn measure(bench: Bench<'_>, model: &Model, clusters: usize) ->
         converged: fleet.converged,
         settled,
         quiet,
+        jittered,
         changed,
+        disturbed,
         failovers,
         restarted,
         machine: Machine::now(),
@@ -105,8 +121,8 @@ async fn floor(bench: Bench<'_>, model: &Model, clusters: usize, when: &str) -> 
         let posts = model.posts(stage, &namespace, round * clusters..(round + 1) * clusters).await?;
         let began = Instant::now();
         seconds.push(floor::post_all(&stage.writer, posts).await?.as_secs_f64());
-        if bench.fleet.is_some() {
-            let pods = (round + 1) * clusters * usize::from(bench.arguments.members);
+        if bench.servers.is_some() {
+            let pods = (round + 1) * clusters * bench.arguments.kind.pods(bench.arguments.members);
             let last = bench.kubelet.all_ready(&namespace, pods, limit(clusters)).await?;
             ready.push(last.saturating_duration_since(began).as_secs_f64());
         }
@@ -144,8 +160,8 @@ async fn converge(bench: Bench<'_>, namespace: &str, clusters: usize) -> Result<
         let (_, done) = tokio::try_join!(posted, watches.all_converged(clusters, limit(clusters)))?;
         seconds.push((done - began).as_secs_f64());
         requests = mark.requests_of(OPERATOR)?;
-        if bench.fleet.is_some() {
-            let last = bench.kubelet.all_ready(namespace, clusters * usize::from(members), GOING).await?;
+        if bench.servers.is_some() {
+            let last = bench.kubelet.all_ready(namespace, clusters * kind.pods(members), GOING).await?;
             ready.push(last.saturating_duration_since(began).as_secs_f64());
         }
         if round < last {
@@ -170,20 +186,42 @@ async fn remove(stage: &Stage, kind: Kind, namespace: &str, name: &str) -> Resul
 }
 
 /// Changes specs, and times how long each takes to arrive.
-async fn change(bench: Bench<'_>, namespace: &str, numbers: Range<usize>) -> Result<Changed> {
+async fn change(bench: Bench<'_>, namespace: &str, numbers: &[usize]) -> Result<Changed> {
     let clusters = numbers.len();
     say(format!("{clusters} clusters: changing specs"));
     let samples = bench.arguments.samples;
     let samples = if clusters == 1 { samples.min(SAMPLES_OF_ONE) } else { samples };
     let idle = Idle::start();
     let mark = Mark::now(&bench.stage.audit_log)?;
-    let latency = latency::measure(bench.stage, namespace, numbers, samples).await?;
+    let latency = latency::measure(bench.stage, bench.arguments.kind, namespace, numbers, samples).await?;
     Ok(Changed { latency, requests: mark.requests_of(OPERATOR)?, idle: idle.percent() })
+}
+
+/// Lets every tenth PD become a black hole, and changes specs of all other clusters. Nothing where there are not ten.
+async fn disturb(bench: Bench<'_>, servers: &tidb::Fleet, namespace: &str, numbers: &[usize]) -> Result<Option<Disturbed>> {
+    let silent: Vec<usize> = numbers.iter().copied().skip(SILENT - 1).step_by(SILENT).collect();
+    if silent.is_empty() {
+        return Ok(None);
+    }
+    let others: Vec<usize> = numbers.iter().copied().filter(|number| !silent.contains(number)).collect();
+    say(format!("{} clusters: {} PDs fall silent", numbers.len(), silent.len()));
+    let silence = |on: bool| -> Result<()> {
+        for number in &silent {
+            let name = cluster::name(*number);
+            ensure!(servers.silence_pd(namespace, &name, on), "{name} has no PD");
+        }
+        Ok(())
+    };
+    silence(true)?;
+    tokio::time::sleep(SILENCE).await;
+    let changed = change(bench, namespace, &others).await;
+    silence(false)?;
+    Ok(Some(Disturbed { silent: silent.len(), changed: changed? }))
 }
 
 /// Lets clusters lose their primaries: one after the other, many at once, and by servers that hang.
 async fn fail_over(bench: Bench<'_>, namespace: &str, fleet: &mut Converging) -> Result<Vec<Failover>> {
-    let Some(servers) = bench.fleet else { return Ok(Vec::new()) };
+    let Some(servers) = bench.servers.and_then(Servers::mysql) else { return Ok(Vec::new()) };
     let (numbers, clusters) = (fleet.numbers.clone(), fleet.numbers.len());
     let mut scene =
         failover::Scene { fleet: servers, kubelet: bench.kubelet, watches: &mut fleet.watches, namespace, clusters };
@@ -219,19 +257,19 @@ async fn quiet(bench: Bench<'_>, operator: &mut Operator) -> Result<Quiet> {
     let seconds = bench.arguments.quiet_seconds;
     say(format!("watching {seconds} quiet seconds"));
     let (before, idle) = (operator.usage()?, Idle::start());
-    let traffic = bench.fleet.map(Fleet::traffic);
+    let (mysql, tidb) = (bench.servers.and_then(Servers::mysql), bench.servers.and_then(Servers::tidb));
+    let (mysql, tidb) = (mysql.map(|it| (it, it.traffic())), tidb.map(|it| (it, it.traffic())));
     let mark = Mark::now(&bench.stage.audit_log)?;
     tokio::time::sleep(Duration::from_secs(seconds)).await;
     let usage = operator.usage()?;
-    let sql = bench
-        .fleet
-        .zip(traffic)
-        .map(|(fleet, before)| Sql { connections: fleet.connections(), traffic: fleet.traffic().since(before) });
+    let sql = mysql.map(|(it, before)| Sql { connections: it.connections(), traffic: it.traffic().since(before) });
+    let http = tidb.map(|(it, before)| Http { connections: it.connections(), traffic: it.traffic().since(before) });
     Ok(Quiet {
         seconds,
         requests: mark.requests_of(OPERATOR)?,
         processor_seconds: usage.processor_seconds - before.processor_seconds,
         sql,
+        http,
         usage,
         idle: idle.percent(),
     })

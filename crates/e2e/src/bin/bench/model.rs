@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::{ListParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Resource};
@@ -14,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_api::Logbook;
 
-use crate::converge::{Watches, ours};
+use crate::converge::Watches;
 use crate::kind;
 use crate::operator::Operator;
 use crate::report::Report;
@@ -50,7 +51,7 @@ pub(crate) async fn take(bench: Bench<'_>, report: &mut Report) -> Result<Model>
     watches.all_converged(1, LIMIT).await.context("the operator did not complete the model cluster")?;
     let mut children = Vec::new();
     for (child, expected) in kind.children() {
-        let found = collect_all(stage, &namespace, *child, &mut children).await?;
+        let found = collect_all((stage, &namespace, &kind.selector()), *child, &mut children).await?;
         ensure!(found == *expected, "a cluster has {found} {child:?}, and the bench waits for {expected}: correct the bench");
     }
     operator.kill().await?;
@@ -58,23 +59,29 @@ pub(crate) async fn take(bench: Bench<'_>, report: &mut Report) -> Result<Model>
     Ok(Model { name, namespace, children })
 }
 
-async fn collect_all(stage: &Stage, namespace: &str, child: kind::Child, children: &mut Vec<Child>) -> Result<usize> {
+/// Where objects are looked for: in which namespace, with which labels.
+type Where<'a> = (&'a Stage, &'a str, &'a str);
+
+async fn collect_all(place: Where<'_>, child: kind::Child, children: &mut Vec<Child>) -> Result<usize> {
     match child {
-        kind::Child::Service => collect::<Service>(stage, namespace, children).await,
-        kind::Child::DisruptionBudget => collect::<PodDisruptionBudget>(stage, namespace, children).await,
-        kind::Child::StatefulSet => collect::<StatefulSet>(stage, namespace, children).await,
-        kind::Child::Logbook => collect::<Logbook>(stage, namespace, children).await,
-        kind::Child::Secret => collect::<Secret>(stage, namespace, children).await,
-        kind::Child::ConfigMap => collect::<ConfigMap>(stage, namespace, children).await,
-        kind::Child::ServiceAccount => collect::<ServiceAccount>(stage, namespace, children).await,
+        kind::Child::Service => collect::<Service>(place, children).await,
+        kind::Child::DisruptionBudget => collect::<PodDisruptionBudget>(place, children).await,
+        kind::Child::StatefulSet => collect::<StatefulSet>(place, children).await,
+        kind::Child::Logbook => collect::<Logbook>(place, children).await,
+        kind::Child::Secret => collect::<Secret>(place, children).await,
+        kind::Child::ConfigMap => collect::<ConfigMap>(place, children).await,
+        kind::Child::ServiceAccount => collect::<ServiceAccount>(place, children).await,
+        kind::Child::Role => collect::<Role>(place, children).await,
+        kind::Child::RoleBinding => collect::<RoleBinding>(place, children).await,
+        kind::Child::Deployment => collect::<Deployment>(place, children).await,
     }
 }
 
-async fn collect<K>(stage: &Stage, namespace: &str, children: &mut Vec<Child>) -> Result<usize>
+async fn collect<K>((stage, namespace, selector): Where<'_>, children: &mut Vec<Child>) -> Result<usize>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Serialize + std::fmt::Debug,
 {
-    let found = Api::<K>::namespaced(stage.writer.clone(), namespace).list(&ListParams::default().labels(&ours())).await?;
+    let found = Api::<K>::namespaced(stage.writer.clone(), namespace).list(&ListParams::default().labels(selector)).await?;
     let before = children.len();
     for object in found {
         let mut object = serde_json::to_value(object)?;

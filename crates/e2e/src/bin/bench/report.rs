@@ -7,10 +7,12 @@ use crate::audit::Requests;
 use crate::kind::Kind;
 use crate::latency::Latency;
 use crate::machine::Machine;
+use crate::mysql::Traffic;
 use crate::mysql::connections::Connections;
 use crate::mysql::failover::Failover;
-use crate::mysql::{Fleet, Traffic};
 use crate::operator::{Program, Usage};
+use crate::servers::Servers;
+use crate::tidb;
 
 /// A whole run.
 #[derive(Debug, Serialize)]
@@ -63,10 +65,8 @@ impl Report {
     }
 
     /// What the servers have to say of how they were treated.
-    pub(crate) fn judge(&mut self, fleet: &Fleet) {
-        self.failures.extend(fleet.complaints());
-        let unknown = fleet.unknown_statements().into_iter();
-        self.failures.extend(unknown.map(|text| format!("the bench's servers do not know a statement, {text}")));
+    pub(crate) fn judge(&mut self, servers: &Servers) {
+        self.failures.extend(servers.complaints());
     }
 
     pub(crate) fn finish(&mut self, machine: Machine) {
@@ -88,8 +88,12 @@ pub(crate) struct Row {
     /// Whether the operator stopped writing.
     pub(crate) settled: bool,
     pub(crate) quiet: Quiet,
-    /// What became of changed specs; not measured with servers, which a change restarts.
+    /// The same while the counts of stores change, where there are any.
+    pub(crate) jittered: Option<Quiet>,
+    /// What became of changed specs; not measured with MySQL, whose servers a change restarts.
     pub(crate) changed: Option<Changed>,
+    /// The same while some clusters' PDs do not answer, of all other clusters.
+    pub(crate) disturbed: Option<Disturbed>,
     /// What became of lost primaries, where there are any.
     pub(crate) failovers: Vec<Failover>,
     pub(crate) restarted: Restarted,
@@ -126,8 +130,10 @@ pub(crate) struct Quiet {
     pub(crate) requests: Requests,
     pub(crate) processor_seconds: f64,
     pub(crate) usage: Usage,
-    /// What servers were asked, where there are any.
+    /// What servers of MySQL were asked, where there are any.
     pub(crate) sql: Option<Sql>,
+    /// What servers of TiDB clusters were asked, where there are any.
+    pub(crate) http: Option<Http>,
     pub(crate) idle: Option<u64>,
 }
 
@@ -141,11 +147,27 @@ pub(crate) struct Sql {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
+pub(crate) struct Http {
+    /// The connections that were open at the end.
+    pub(crate) connections: usize,
+    pub(crate) traffic: tidb::Traffic,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Changed {
     pub(crate) latency: Latency,
     /// The operator's requests meanwhile.
     pub(crate) requests: Requests,
     pub(crate) idle: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Disturbed {
+    /// How many clusters have a PD that does not answer.
+    pub(crate) silent: usize,
+    pub(crate) changed: Changed,
 }
 
 #[derive(Debug, Serialize)]

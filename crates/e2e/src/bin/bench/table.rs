@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use crate::audit::Requests;
 use crate::kind::Kind;
 use crate::lines::{self, Line};
-use crate::mysql::FAKES;
 use crate::report::{Report, Row};
+use crate::{mysql, tidb};
 
 /// The whole result as text.
 pub(crate) fn text(report: &Report) -> String {
@@ -38,6 +38,7 @@ fn head(report: &Report, text: &mut String) {
     let what = match report.kind {
         Kind::Rss => "ReplicatedStatefulSets",
         Kind::Mysql => "MySQLClusters",
+        Kind::Tidb => "TidbClusters",
     };
     let load_after = report.machine_after.as_ref().map_or("-", |machine| machine.load.as_str());
     let _ = writeln!(
@@ -50,11 +51,15 @@ fn head(report: &Report, text: &mut String) {
     );
     let _ =
         writeln!(text, "{} cores, load before {}, after {load_after}", report.machine_before.cores, report.machine_before.load);
-    if report.kind == Kind::Mysql {
-        for fake in FAKES {
-            let _ = writeln!(text, "- {fake}");
-        }
-    } else if !report.processes {
+    let fakes: &[&str] = match report.kind {
+        Kind::Rss => &[],
+        Kind::Mysql => &mysql::FAKES,
+        Kind::Tidb => &tidb::FAKES,
+    };
+    for fake in fakes {
+        let _ = writeln!(text, "- {fake}");
+    }
+    if !report.processes {
         let _ = writeln!(text, "members have no process to ask: no hook is run");
     }
     if let Some(usage) = &report.without_clusters {
@@ -83,8 +88,14 @@ fn requests(row: &Row, text: &mut String) {
     line("until converged", &row.converged.requests, clusters);
     line("until settled", &row.converged.until_settled, clusters);
     line("quiet", &row.quiet.requests, clusters);
+    if let Some(jittered) = &row.jittered {
+        line("while counts change", &jittered.requests, clusters);
+    }
     if let Some(changed) = &row.changed {
         line("per spec change", &changed.requests, changed.latency.samples.max(1));
+    }
+    if let Some(disturbed) = &row.disturbed {
+        line("per spec change beside black holes", &disturbed.changed.requests, disturbed.changed.latency.samples.max(1));
     }
     line("after the restart", &row.restarted.requests, clusters);
 }

@@ -91,6 +91,8 @@ struct World {
     // What the operator has in its memory and in its logbook.
     facts: Facts,
     logbook: Option<LogbookSpec>,
+    /// What there was when all objects were as they should be.
+    rest: Option<(TidbCluster, Children, Option<LogbookSpec>)>,
     running: Vec<Deed>,
     asking: BTreeSet<String>,
     passes: u64,
@@ -151,6 +153,7 @@ impl World {
             disturbed: now,
             facts: Facts::default(),
             logbook: None,
+            rest: None,
             running: Vec::new(),
             asking: BTreeSet::new(),
             passes: 0,

@@ -14,6 +14,7 @@ use windlass_core::memory::{Found, Memory, reprove};
 use windlass_core::ordinals::Ordinal;
 use windlass_core::plan::Plan;
 use windlass_core::step::{Act, Action as _, ObjectKind, Step};
+use windlass_core::views::Children;
 
 use super::super::answers::StoreState;
 use super::super::build::{Claims, Objects};
@@ -23,6 +24,7 @@ use super::super::plan::plan_with;
 use super::super::scaling::is_marked;
 use super::super::simulation::SimulatedStore;
 use super::super::stores::LEAVES;
+use super::super::validate::Validated;
 use super::super::{EVICT_LEADERS, Settings, Tidb, probes};
 use super::kubernetes::sketch;
 use super::{COMPONENTS, LARGEST, NAMES, UID, World};
@@ -55,11 +57,22 @@ impl World {
             settled: false,
             now: self.now,
         };
-        let plan = plan_with(&observed, &sketch, &|_, _, _| Objects {
+        let discovery = |_: &Validated, _: &str, _: &Children| Objects {
             applied: Vec::new(),
             removals: Vec::new(),
             claims: Claims::AsAsked,
+        };
+        let plan = plan_with(&observed, &sketch, &discovery);
+        let rests = self.rest.as_ref().is_some_and(|(resource, children, logbook)| {
+            (resource, children, logbook) == (&self.resource, &self.children, &self.logbook)
         });
+        if rests {
+            // Whatever was said since the objects were found to be as they should be: looking at them again would change nothing.
+            assert_eq!(plan_with(&Observed { settled: true, ..observed }, &sketch, &discovery), plan);
+        } else {
+            let sight = || (self.resource.clone(), self.children.clone(), self.logbook.clone());
+            self.rest = plan.settled.then(sight);
+        }
         let mut entries = memory.entries();
         entries.cluster_uid = UID.into();
         Tidb::remember(&observed, &mut entries);

@@ -17,12 +17,12 @@ mod tests;
 mod wire;
 
 use std::net::Ipv4Addr;
-use std::process::Command;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::Result;
 
 pub(crate) use fleet::{Fleet, Traffic};
-use server::Serving;
+
+use crate::way::{Range, Serving, Way, bind};
 
 /// What a reader of the figures has to know.
 pub(crate) const FAKES: [&str; 4] = [
@@ -35,16 +35,10 @@ pub(crate) const FAKES: [&str; 4] = [
 
 /// The administrative port of servers, which the operator knows.
 const PORT: u16 = 33062;
-/// The addresses of the pods. No network has addresses of this range, so none is hidden by leading it to this machine.
-const RANGE: (u8, &str) = (240, "240.0.0.0/8");
+/// The addresses of the pods.
+pub(crate) const RANGE: Range = Range(240);
 /// The last one is kept for a server that belongs to no cluster.
-const APART: Ipv4Addr = Ipv4Addr::new(240, 255, 255, 254);
-
-/// The address of the n-th pod.
-pub(crate) fn address(number: u32) -> Ipv4Addr {
-    let [_, second, third, fourth] = number.to_be_bytes();
-    Ipv4Addr::new(RANGE.0, second, third, fourth)
-}
+const APART: Ipv4Addr = RANGE.address(0x00ff_fffe);
 
 /// The running servers. When this is dropped they end, and so does the way to them.
 pub(crate) struct Fakes {
@@ -58,38 +52,7 @@ impl Fakes {
     pub(crate) fn start(members: u16) -> Result<Self> {
         let fleet = Fleet::new(members);
         // Whoever has the port has the addresses as well.
-        let serving = server::start(fleet.clone(), server::bind(PORT)?)?;
-        Ok(Self { fleet, _serving: serving, _way: Way::open()? })
+        let serving = server::start(fleet.clone(), bind(PORT)?)?;
+        Ok(Self { fleet, _serving: serving, _way: Way::open(RANGE)? })
     }
-}
-
-/// The route by which this machine finds the addresses of the pods in itself. They are not in 127.0.0.0/8, which would need none:
-/// Kubernetes refuses such addresses for the endpoints of Services, and would try again and again.
-struct Way;
-
-impl Way {
-    fn open() -> Result<Self> {
-        route("replace").context("pods of the bench need addresses that lead to this machine")?;
-        Ok(Self)
-    }
-}
-
-impl Drop for Way {
-    fn drop(&mut self) {
-        if let Err(error) = route("delete") {
-            crate::say(format!("the route of the bench's pods stays: {error:#}"));
-        }
-    }
-}
-
-fn route(verb: &str) -> Result<()> {
-    let words = ["route", verb, "local", RANGE.1, "dev", "lo", "table", "main"];
-    let output = Command::new("ip").args(words).output().context("cannot run ip: install iproute2")?;
-    ensure!(
-        output.status.success(),
-        "`ip {}` failed, which needs to be root: {}",
-        words.join(" "),
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(())
 }

@@ -3,10 +3,10 @@
 //! It has a thread of its own, so that nothing else in the bench keeps a server from answering. Only this machine reaches it: it listens
 //! on the loopback device, and the addresses lead there.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{oneshot, watch};
 
@@ -15,46 +15,18 @@ use super::cluster::Reaction;
 use super::fleet::{Berth, Fleet};
 use super::statement::{Statement, cut};
 use super::wire::{Answer, Command, Wire};
+use crate::way::{self, Serving};
 
 /// Between two writes of a cluster's clients.
 const WRITE: Duration = Duration::from_secs(1);
-const WAITING: u32 = 4096;
-
-/// The running servers; they end when this is dropped.
-pub(super) struct Serving {
-    /// Ends them by being dropped.
-    _stop: oneshot::Sender<()>,
-}
-
-/// Takes the port of all servers; 0 is any that is free.
-pub(super) fn bind(port: u16) -> Result<TcpSocket> {
-    let socket = TcpSocket::new_v4()?;
-    socket.set_reuseaddr(true)?;
-    socket.bind_device(Some(b"lo")).context("the loopback device cannot be listened on")?;
-    socket.bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))).with_context(|| {
-        format!("port {port} of this machine is in use: by another bench, or by a MySQL server that must be stopped for this")
-    })?;
-    Ok(socket)
-}
 
 /// Serves in a thread of its own.
 pub(super) fn start(fleet: Fleet, socket: TcpSocket) -> Result<Serving> {
-    let (stop, stopped) = oneshot::channel();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let listener = {
-        let _in_its_runtime = runtime.enter();
-        socket.listen(WAITING)?
-    };
-    let work = move || {
-        runtime.block_on(async move {
-            tokio::select! {
-                () = serve(listener, fleet) => {}
-                _ = stopped => {}
-            }
-        });
-    };
-    std::thread::Builder::new().name("servers".to_owned()).spawn(work).context("no thread for the servers")?;
-    Ok(Serving { _stop: stop })
+    way::serve(vec![socket], async move |listeners| {
+        for listener in listeners {
+            serve(listener, fleet.clone()).await;
+        }
+    })
 }
 
 /// Takes connections, and lets clients write.

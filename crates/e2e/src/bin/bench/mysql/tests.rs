@@ -13,6 +13,7 @@ use super::fleet::Fleet;
 use super::statement::Statement;
 use super::wire::Answer;
 use super::{client, server};
+use crate::way::{Serving, bind};
 
 const SET: &str = "moco-a";
 
@@ -21,13 +22,13 @@ struct World {
     fleet: Fleet,
     servers: Servers,
     port: u16,
-    _serving: server::Serving,
+    _serving: Serving,
 }
 
 impl World {
     fn start() -> Self {
         let fleet = Fleet::new(3);
-        let socket = server::bind(0).unwrap();
+        let socket = bind(0).unwrap();
         let port = socket.local_addr().unwrap().port();
         let serving = server::start(fleet.clone(), socket).unwrap();
         for number in 0..3 {

@@ -48,11 +48,15 @@ fn writer_rules() -> Value {
     let verbs = ["create", "get", "list", "watch", "patch", "delete"];
     json!([
         { "apiGroups": [""], "resources": ["services", "configmaps", "secrets", "serviceaccounts"], "verbs": verbs },
-        { "apiGroups": ["apps"], "resources": ["statefulsets"], "verbs": verbs },
+        { "apiGroups": ["apps"], "resources": ["statefulsets", "deployments"], "verbs": verbs },
+        { "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"], "verbs": verbs },
+        // Who makes a role needs its rights, or these.
+        { "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["escalate", "bind"] },
         { "apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": verbs },
         { "apiGroups": ["windlass.dev"], "resources": ["logbooks"], "verbs": verbs },
         { "apiGroups": ["clusterlabs.org"], "resources": ["replicatedstatefulsets"], "verbs": verbs },
         { "apiGroups": ["moco.cybozu.com"], "resources": ["mysqlclusters"], "verbs": verbs },
+        { "apiGroups": ["pingcap.com"], "resources": ["tidbclusters"], "verbs": verbs },
     ])
 }
 
@@ -61,6 +65,8 @@ fn kubelet_rules() -> Value {
         { "apiGroups": [""], "resources": ["nodes"], "verbs": ["create", "get", "patch"] },
         { "apiGroups": [""], "resources": ["nodes/status", "pods/status"], "verbs": ["patch"] },
         { "apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch", "delete"] },
+        { "apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"] },
+        { "apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["patch"] },
         { "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create", "patch"] },
     ])
 }
