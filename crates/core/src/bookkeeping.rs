@@ -164,7 +164,7 @@ fn pod_of<'a>(intent: &Intent, children: &'a Children) -> Option<&'a PodView> {
 }
 
 fn is_spared(intent: &Intent, pod: &Meta) -> bool {
-    pod.annotations.get(SPARED).is_some_and(|noted| *noted == intent.announced.to_string())
+    pod.annotations.get(SPARED).is_some_and(|noted| noted == intent.announced.to_string())
 }
 
 /// Ends intents about objects by what is observed. Those about members are the kind's to end.

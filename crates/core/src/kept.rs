@@ -52,7 +52,7 @@ pub fn resolve(mut rendered: Manifest, inputs: &str, left_out: &[&str], children
     let inputs = adopted.as_ref().map_or(inputs, |adopted| adopted.inputs.as_str());
     let of_inputs = |meta: &Meta| meta.annotations.get(TEMPLATE_INPUTS).is_some_and(|has| has == inputs);
     let live = children.applied(&rendered.object).filter(|live| of_inputs(&live.meta));
-    let of_set = children.templates.iter().filter(|(_, it)| it.meta.labels.get(KEPT_FOR) == Some(&set));
+    let of_set = children.templates.iter().filter(|(_, it)| it.meta.labels.get(KEPT_FOR) == Some(set.as_str()));
     let (current, others): (Vec<_>, Vec<_>) = of_set.partition(|(_, it)| of_inputs(&it.meta));
     let kept = current.first().map(|(_, it)| it.spec.value());
     let is_kept = kept.is_some();
@@ -100,10 +100,11 @@ impl Adopted {
     fn of(rendered: &Manifest, inputs: &str, children: &Children) -> Option<Self> {
         let set = &rendered.object.name;
         let inputs = format!("{inputs}{OF_ADOPTION}");
-        let noted = |meta: &Meta| meta.annotations.get(TEMPLATE_INPUTS).cloned();
-        let good = |meta: &Meta| meta.annotations.get(AS_GOOD_AS).cloned();
+        let noted = |meta: &Meta| meta.annotations.get(TEMPLATE_INPUTS).map(str::to_owned);
+        let good = |meta: &Meta| meta.annotations.get(AS_GOOD_AS).map(str::to_owned);
         let Some(live) = children.stateful_sets.get(set) else {
-            let is_kept = |meta: &&Meta| meta.labels.get(KEPT_FOR) == Some(set) && noted(meta).as_ref() == Some(&inputs);
+            let is_kept =
+                |meta: &&Meta| meta.labels.get(KEPT_FOR) == Some(set.as_str()) && noted(meta).as_ref() == Some(&inputs);
             let kept = children.templates.values().map(|it| &it.meta).find(is_kept)?;
             return Some(Self { as_good_as: good(kept), inputs, template: None });
         };

@@ -10,6 +10,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::labels::DESIRED_HASH;
+use crate::pairs::Pairs;
 use crate::secrets::FINGERPRINT;
 use crate::step::{Manifest, ObjectKind};
 use crate::views::ObjectView;
@@ -55,13 +56,13 @@ pub fn already_so(desired: &Manifest, live: &ObjectView, answered: Option<&Answe
 /// Nobody knows what a Secret should hold; but what was put in must still be there.
 fn has_content(desired: &Manifest, live: &ObjectView) -> bool {
     if desired.object.kind == ObjectKind::Secret {
-        return live.spec.value()["fingerprint"].as_str() == live.meta.annotations.get(FINGERPRINT).map(String::as_str);
+        return live.spec.value()["fingerprint"].as_str() == live.meta.annotations.get(FINGERPRINT);
     }
     contains(&live.spec.value(), &desired.spec)
 }
 
-fn has_all(desired: &BTreeMap<String, String>, live: &BTreeMap<String, String>) -> bool {
-    desired.iter().all(|(key, value)| live.get(key) == Some(value))
+fn has_all(desired: &BTreeMap<String, String>, live: &Pairs) -> bool {
+    desired.iter().all(|(key, value)| live.get(key) == Some(value.as_str()))
 }
 
 /// Whether `live` has everything that `desired` says. Lists must have the same length: the server's defaults add fields, not items.

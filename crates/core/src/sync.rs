@@ -40,8 +40,10 @@ pub fn steps<A: Action>(
 
 /// The hash tells whether a label has to go as well.
 fn is_so(meta: &Meta, labels: &BTreeMap<String, String>, annotations: &BTreeMap<String, String>) -> bool {
-    let same = |key: &str| meta.annotations.get(key) == annotations.get(key);
-    labels.iter().all(|(key, value)| meta.labels.get(key) == Some(value)) && same(SYNCED_LABELS) && same(LOGBOOK_EDITION)
+    let same = |key: &str| meta.annotations.get(key) == annotations.get(key).map(String::as_str);
+    labels.iter().all(|(key, value)| meta.labels.get(key) == Some(value.as_str()))
+        && same(SYNCED_LABELS)
+        && same(LOGBOOK_EDITION)
 }
 
 fn step<A: Action>(meta: &Meta, labels: BTreeMap<String, String>, annotations: BTreeMap<String, String>) -> Step<A> {
@@ -118,8 +120,8 @@ mod tests {
         if let Some(Act::Sync { labels, annotations, .. }) =
             steps::<NoAction>(Some(wanted), stored, &children(Meta::default())).pop().map(|step| step.act)
         {
-            meta.labels = labels;
-            meta.annotations = annotations;
+            meta.labels = labels.into();
+            meta.annotations = annotations.into();
         }
         children(meta)
     }

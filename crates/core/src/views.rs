@@ -8,6 +8,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::labels::AS_GOOD_AS;
+use crate::pairs::Pairs;
+use crate::shelf::Shelf;
 use crate::step::{ObjectKind, ObjectRef, Over};
 
 /// What every object has.
@@ -26,9 +28,9 @@ pub struct Meta {
     /// `metadata.generation`, where the kind has one
     pub generation: Option<i64>,
     /// `metadata.labels`
-    pub labels: BTreeMap<String, String>,
+    pub labels: Pairs,
     /// `metadata.annotations`
-    pub annotations: BTreeMap<String, String>,
+    pub annotations: Pairs,
     /// The UID of the controlling owner.
     pub owner_uid: Option<String>,
     /// Whether it is being deleted.
@@ -146,29 +148,29 @@ pub struct ClaimView {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Children {
     /// `StatefulSets`
-    pub stateful_sets: BTreeMap<String, StatefulSetView>,
+    pub stateful_sets: Shelf<StatefulSetView>,
     /// Services
-    pub services: BTreeMap<String, ObjectView>,
+    pub services: Shelf<ObjectView>,
     /// Disruption budgets
-    pub disruption_budgets: BTreeMap<String, ObjectView>,
+    pub disruption_budgets: Shelf<ObjectView>,
     /// Pods
-    pub pods: BTreeMap<String, PodView>,
+    pub pods: Shelf<PodView>,
     /// Claims
-    pub claims: BTreeMap<String, ClaimView>,
+    pub claims: Shelf<ClaimView>,
     /// Kept pod templates, with the template as `spec`
-    pub templates: BTreeMap<String, ObjectView>,
+    pub templates: Shelf<ObjectView>,
     /// `ConfigMaps`
-    pub config_maps: BTreeMap<String, ObjectView>,
+    pub config_maps: Shelf<ObjectView>,
     /// Secrets, without what they hold
-    pub secrets: BTreeMap<String, ObjectView>,
+    pub secrets: Shelf<ObjectView>,
     /// `ServiceAccounts`
-    pub service_accounts: BTreeMap<String, ObjectView>,
+    pub service_accounts: Shelf<ObjectView>,
     /// Deployments
-    pub deployments: BTreeMap<String, ObjectView>,
+    pub deployments: Shelf<ObjectView>,
     /// Roles
-    pub roles: BTreeMap<String, ObjectView>,
+    pub roles: Shelf<ObjectView>,
     /// `RoleBindings`
-    pub role_bindings: BTreeMap<String, ObjectView>,
+    pub role_bindings: Shelf<ObjectView>,
 }
 
 impl Children {

@@ -47,7 +47,7 @@ pub(crate) fn resolve(set: &mut Manifest, asked: &Asked<'_>, live: Option<&State
         return Claims::AsAsked;
     };
     let there: Vec<Value> = take_list(&mut spec, TEMPLATES).into_iter().map(as_written).collect();
-    let made_for = live.and_then(|live| live.object.meta.annotations.get(CLAIM_INPUTS)).cloned();
+    let made_for = live.and_then(|live| live.object.meta.annotations.get(CLAIM_INPUTS)).map(str::to_owned);
     let claims = if made_for.as_ref() == Some(&inputs) { Claims::AsAsked } else { compare(asked, &there) };
     // What the set is not made for yet stays asked for.
     let noted = if claims == Claims::AsAsked { Some(inputs) } else { made_for };

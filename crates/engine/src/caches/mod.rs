@@ -52,7 +52,7 @@ impl Key {
 
     /// The cluster that an object belongs to, by its labels.
     fn of(meta: &Meta) -> Option<Self> {
-        let label = |key: &str| meta.labels.get(key).cloned();
+        let label = |key: &str| meta.labels.get(key).map(str::to_owned);
         Some(Self { kind: label(KIND_LABEL)?, namespace: meta.namespace.clone(), name: label(labels::INSTANCE)? })
     }
 }
@@ -99,14 +99,13 @@ impl Inner {
     fn shelve<C: Child>(&mut self, child: C, may_be_new: bool) {
         let view = child.view();
         let Some(key) = Key::of(C::known(&view)) else { return };
-        let children = Arc::make_mut(self.children.entry(key.clone()).or_default());
-        let shelved = C::shelf(children);
-        let name = &C::known(&view).name;
-        if shelved.get(name).map_or(may_be_new, |known| is_newer(C::known(&view), C::known(known))) {
-            shelved.insert(name.clone(), view);
+        let meta = C::known(&view);
+        let known = self.children.get(&key).and_then(|children| C::shelf(children).get(&meta.name));
+        if known.map_or(may_be_new, |known| is_newer(meta, C::known(known))) {
+            let name = meta.name.clone();
+            let children = self.children.entry(key.clone()).or_default();
+            C::shelf_mut(Arc::make_mut(children)).insert(name, view);
             self.wake(&key);
-        } else if *children == Children::default() {
-            self.children.remove(&key);
         }
     }
 
@@ -194,10 +193,9 @@ impl Caches {
         let Some(children) = inner.children.get_mut(&key) else {
             return;
         };
-        let shelved = C::shelf(Arc::make_mut(children));
         // Another object of the same name may have taken its place already.
-        if shelved.get(&gone.name).is_some_and(|known| C::known(known).uid == gone.uid) {
-            shelved.remove(&gone.name);
+        if C::shelf(children).get(&gone.name).is_some_and(|known| C::known(known).uid == gone.uid) {
+            C::shelf_mut(Arc::make_mut(children)).retain(|name, _| *name != gone.name);
         }
         if **children == Children::default() {
             inner.children.remove(&key);
@@ -212,9 +210,7 @@ impl Caches {
         let unlisted = inner.unlisted.remove(&*C::plural(&())).unwrap_or_default();
         let (mut touched, mut doubtful) = (Vec::new(), Vec::new());
         for (key, children) in &mut inner.children {
-            let shelved = C::shelf(Arc::make_mut(children));
-            let before = shelved.len();
-            shelved.retain(|name, known| {
+            let stays = |name: &String, known: &C::View| {
                 let meta = C::known(known);
                 let known = (meta.namespace.clone(), name.clone());
                 let is_listed = listed.get(&known).is_some_and(|uid| *uid == meta.uid);
@@ -223,8 +219,8 @@ impl Caches {
                     doubtful.push(key.clone());
                 }
                 is_listed || is_ours
-            });
-            if shelved.len() != before {
+            };
+            if retain::<C>(children, stays) {
                 touched.push(key.clone());
             }
         }
@@ -239,7 +235,7 @@ impl Caches {
     pub(crate) fn retain_of<C: Child>(&self, key: &Key, listed: &BTreeMap<String, String>, newest_listed: u64) {
         let mut inner = self.lock();
         let Some(children) = inner.children.get_mut(key) else { return };
-        C::shelf(Arc::make_mut(children)).retain(|name, known| {
+        retain::<C>(children, |name, known| {
             let meta = C::known(known);
             listed.get(name) == Some(&meta.uid) || version(&meta.resource_version) > newest_listed
         });
@@ -318,6 +314,17 @@ impl Caches {
     pub(crate) fn take_doubt(&self, key: &Key) -> bool {
         self.lock().doubtful.remove(key)
     }
+}
+
+/// Drops the children of a kind that do not stay, and tells whether there were any. What nothing changes in is not touched: whoever
+/// holds it would take it for something else, and a list would cost a copy of every cluster.
+fn retain<C: Child>(children: &mut Arc<Children>, mut stays: impl FnMut(&String, &C::View) -> bool) -> bool {
+    let gone: Vec<String> =
+        C::shelf(children).iter().filter(|(name, known)| !stays(name, known)).map(|(name, _)| name.clone()).collect();
+    if !gone.is_empty() {
+        C::shelf_mut(Arc::make_mut(children)).retain(|name, _| !gone.contains(name));
+    }
+    !gone.is_empty()
 }
 
 fn logbook_key(logbook: &Logbook) -> Option<Key> {

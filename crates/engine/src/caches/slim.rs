@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use windlass_core::secrets;
+use windlass_core::shelf::Shelf;
 use windlass_core::views::{Children, ClaimView, Compact, Meta, ObjectView, PodView, StatefulSetView};
 
 /// A kind of child object.
@@ -29,7 +30,9 @@ pub(crate) trait Child:
     /// Keeps what is needed.
     fn view(self) -> Self::View;
     /// Where it is kept.
-    fn shelf(children: &mut Children) -> &mut BTreeMap<String, Self::View>;
+    fn shelf(children: &Children) -> &Shelf<Self::View>;
+    /// Where it is kept, to be changed.
+    fn shelf_mut(children: &mut Children) -> &mut Shelf<Self::View>;
     /// Its metadata.
     fn known(view: &Self::View) -> &Meta;
 }
@@ -78,8 +81,8 @@ fn slim(metadata: ObjectMeta) -> Meta {
         resource_version: metadata.resource_version.unwrap_or_default(),
         created: metadata.creation_timestamp.map(|time| time.0),
         generation: metadata.generation,
-        labels: metadata.labels.unwrap_or_default(),
-        annotations: metadata.annotations.unwrap_or_default(),
+        labels: metadata.labels.unwrap_or_default().into(),
+        annotations: metadata.annotations.unwrap_or_default().into(),
         owner_uid: owner.map(|owner| owner.uid),
         deleting: metadata.deletion_timestamp.is_some(),
     }
@@ -106,7 +109,11 @@ macro_rules! applied {
                 ObjectView { meta: slim(self.metadata), spec: keep(&self.$field) }
             }
 
-            fn shelf(children: &mut Children) -> &mut BTreeMap<String, ObjectView> {
+            fn shelf(children: &Children) -> &Shelf<ObjectView> {
+                &children.$shelf
+            }
+
+            fn shelf_mut(children: &mut Children) -> &mut Shelf<ObjectView> {
                 &mut children.$shelf
             }
 
@@ -155,7 +162,11 @@ macro_rules! specless {
                 ObjectView { meta: slim(self.metadata), spec: Compact::of(&Value::Object(fields)) }
             }
 
-            fn shelf(children: &mut Children) -> &mut BTreeMap<String, ObjectView> {
+            fn shelf(children: &Children) -> &Shelf<ObjectView> {
+                &children.$shelf
+            }
+
+            fn shelf_mut(children: &mut Children) -> &mut Shelf<ObjectView> {
                 &mut children.$shelf
             }
 
@@ -202,7 +213,11 @@ impl Child for StatefulSet {
         }
     }
 
-    fn shelf(children: &mut Children) -> &mut BTreeMap<String, StatefulSetView> {
+    fn shelf(children: &Children) -> &Shelf<StatefulSetView> {
+        &children.stateful_sets
+    }
+
+    fn shelf_mut(children: &mut Children) -> &mut Shelf<StatefulSetView> {
         &mut children.stateful_sets
     }
 
@@ -324,7 +339,11 @@ impl Child for Pod {
         }
     }
 
-    fn shelf(children: &mut Children) -> &mut BTreeMap<String, PodView> {
+    fn shelf(children: &Children) -> &Shelf<PodView> {
+        &children.pods
+    }
+
+    fn shelf_mut(children: &mut Children) -> &mut Shelf<PodView> {
         &mut children.pods
     }
 
@@ -365,7 +384,11 @@ impl Child for Claim {
         ClaimView { meta: slim(metadata), requested, class: spec.storage_class_name }
     }
 
-    fn shelf(children: &mut Children) -> &mut BTreeMap<String, ClaimView> {
+    fn shelf(children: &Children) -> &Shelf<ClaimView> {
+        &children.claims
+    }
+
+    fn shelf_mut(children: &mut Children) -> &mut Shelf<ClaimView> {
         &mut children.claims
     }
 

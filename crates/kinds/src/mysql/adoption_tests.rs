@@ -50,7 +50,7 @@ fn a_template_of_another_operator_is_kept_gets_our_labels_and_nothing_restarts()
     let after = template(&mut fixture);
     assert_eq!(after["spec"], before["spec"]);
     assert_eq!(after["metadata"]["labels"]["app.kubernetes.io/managed-by"], "windlass", "pods that are made of it are found");
-    assert_eq!(fixture.set().object.meta.annotations[AS_GOOD_AS], "r1");
+    assert_eq!(fixture.set().object.meta.annotations.get(AS_GOOD_AS), Some("r1"));
 }
 
 #[test]

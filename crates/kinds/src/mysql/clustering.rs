@@ -281,7 +281,7 @@ impl Planner<'_> {
     fn roles(&mut self, settled: bool) {
         let following: BTreeSet<Ordinal> = self.scene.cluster().following().into_iter().collect();
         for (ordinal, pod) in self.scene.by_pod() {
-            let has = pod.meta.labels.get(keys::ROLE).map(String::as_str);
+            let has = pod.meta.labels.get(keys::ROLE);
             let wanted = match self.scene.known(ordinal) {
                 None if pod.process.is_some() && (ordinal == self.scene.primary() || has != Some(keys::ROLE_PRIMARY)) => {
                     continue;

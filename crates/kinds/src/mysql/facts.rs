@@ -1,10 +1,10 @@
 //! What instances said. An answer is bound to the pod and the process that gave it; after a restart nothing is known.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use windlass_core::shelf::Shelf;
 use windlass_core::views::{Children, PodView};
 
 use super::deeds::{Place, Task};
@@ -164,7 +164,7 @@ impl Failed {
 /// What is known of all instances, by the names of their pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    all: BTreeMap<String, InstanceFacts>,
+    all: Shelf<InstanceFacts>,
     /// What is known of the server elsewhere. It is not bound to a process: a copy of that server ends the one that it is made for.
     pub outside: OutsideFacts,
 }
@@ -215,7 +215,7 @@ impl Facts {
             saved: None,
             copying: false,
         };
-        let known = self.all.entry(pod).or_insert_with(|| fresh.clone());
+        let known = self.all.get_or_insert_with(pod, || fresh.clone());
         if (&known.pod_uid, &known.process) != (&fresh.pod_uid, &fresh.process) {
             *known = fresh;
         }

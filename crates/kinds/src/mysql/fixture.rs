@@ -297,7 +297,7 @@ impl Fixture {
     fn apply(&mut self, manifest: &windlass_core::step::Manifest) {
         let name = manifest.object.name.clone();
         let mut meta = self.meta(&name);
-        (meta.labels, meta.annotations) = (manifest.labels.clone(), manifest.annotations.clone());
+        (meta.labels, meta.annotations) = (manifest.labels.clone().into(), manifest.annotations.clone().into());
         let mut spec = manifest.spec.clone();
         if manifest.object.kind == ObjectKind::Secret {
             spec = json!({ "fingerprint": "f" });
@@ -310,7 +310,7 @@ impl Fixture {
                     claim["status"] = json!({ "phase": "Pending" });
                 }
                 let replicas = u16::try_from(spec["replicas"].as_u64().unwrap()).unwrap();
-                let set = children.stateful_sets.entry(name).or_default();
+                let set = children.stateful_sets.get_or_insert_with(name, StatefulSetView::default);
                 meta.generation = Some(set.object.meta.generation.unwrap_or(0) + 1);
                 set.object = ObjectView { meta, spec: Compact::of(&spec) };
                 set.replicas = replicas;

@@ -117,7 +117,7 @@ fn a_claim_that_asks_for_less_grows(#[case] change: fn(&mut ClaimView), #[case] 
 #[test]
 fn claims_of_nobody_here_stay_as_they_are() {
     let mut fixture = asking("2Gi");
-    let claim = fixture.children.claims[&claim_name(0)].clone();
+    let claim = fixture.children.claims[claim_name(0).as_str()].clone();
     for name in ["scratch-moco-harbour-0", "mysql-data-moco-harbour-old", "mysql-data-moco-harbour2-0", "moco-harbour-0"] {
         let mut other = claim.clone();
         other.meta.name = name.into();

@@ -76,7 +76,7 @@ fn a_set_that_somebody_deleted_comes_back_with_everybody() {
 fn a_budget_that_could_only_block_is_removed(#[case] size: u16, #[case] removed: bool) {
     let mut fixture = Fixture::healthy(size);
     let budget = fixture.children.services[SET].clone();
-    fixture.children.disruption_budgets.entry(SET.into()).or_insert(budget);
+    fixture.children.disruption_budgets.get_or_insert_with(SET.into(), || budget);
     assert_eq!(fixture.steps().contains(&"delete PodDisruptionBudget moco-harbour".to_owned()), removed);
 }
 

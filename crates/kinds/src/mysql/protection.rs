@@ -76,7 +76,7 @@ impl Planner<'_> {
         let primary = self.scene.primary().pod_name(&self.scene.names.set());
         for pod in self.scene.observed.children.pods.values() {
             let wanted = (behind.is_some() && pod.meta.name == primary).then(|| "true".to_owned());
-            if pod.meta.annotations.get(keys::PREVENT_DELETE) == wanted.as_ref() {
+            if pod.meta.annotations.get(keys::PREVENT_DELETE) == wanted.as_deref() {
                 continue;
             }
             let why = match behind.filter(|_| wanted.is_some()) {

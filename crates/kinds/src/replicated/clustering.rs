@@ -38,7 +38,7 @@ impl Planner<'_, '_> {
             };
             let value = serves.to_string();
             // A member without the label serves nobody: there is nothing to take away.
-            let has = pod.meta.labels.get(labels::RSS_ACTIVE_MEMBER).map_or("false", String::as_str);
+            let has = pod.meta.labels.get(labels::RSS_ACTIVE_MEMBER).unwrap_or("false");
             if has == value {
                 continue;
             }

@@ -106,8 +106,8 @@ pub(super) fn stored(manifest: &Manifest, version: u64) -> ObjectView {
             resource_version: version.to_string(),
             created: None,
             generation: has_generation.then_some(1),
-            labels: manifest.labels.clone(),
-            annotations: manifest.annotations.clone(),
+            labels: manifest.labels.clone().into(),
+            annotations: manifest.annotations.clone().into(),
             owner_uid: Some(manifest.owner.uid.clone()),
             deleting: false,
         },
@@ -368,7 +368,7 @@ impl Fixture {
 
     pub(super) fn exec(&self, ordinal: u16) -> Exec {
         let ordinal = Ordinal::new(ordinal);
-        let pod = &self.children.pods[&ordinal.pod_name(SET)];
+        let pod = &self.children.pods[ordinal.pod_name(SET).as_str()];
         Exec {
             namespace: NAMESPACE.into(),
             pod: pod.meta.name.clone(),

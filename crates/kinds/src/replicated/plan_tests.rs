@@ -69,7 +69,7 @@ fn another_image_is_another_template_and_the_old_one_goes_when_it_is_applied() {
     assert_eq!(fixture.steps(), steps(&[&kept_name(&fixture), "apply StatefulSet rss-orders"]));
     let templates = std::mem::take(&mut fixture.children.templates);
     fixture.store(3);
-    fixture.children.templates.extend(templates);
+    fixture.children.templates.extend(templates.iter().map(|(name, kept)| (name.clone(), kept.clone())));
     assert_eq!(fixture.steps(), steps(&[&format!("delete ControllerRevision {old}")]));
 }
 
@@ -86,7 +86,7 @@ fn rendered_otherwise(fixture: &mut Fixture) {
     let set = fixture.set();
     set.object.spec = mark(&set.object.spec, "/template/spec");
     let mut applied = build::objects(&fixture.validated(), 3, &fixture.children).applied;
-    fixture.set().object.meta.annotations = applied.pop().unwrap().annotations;
+    fixture.set().object.meta.annotations = applied.pop().unwrap().annotations.into();
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn of_a_pod_that_is_gone_pd_knows_when_it_was_asked_since() {
     let mut facts = Facts::default();
     facts.forget(&children("p1"));
     facts.forget(&Children::default());
-    let pod = children("p1").pods.into_keys().next().unwrap();
+    let pod = children("p1").pods.keys().next().unwrap().clone();
     assert!(facts.is_just_gone(&pod));
     // The first answer may have been under way.
     heard(&mut facts, 10, StoreState::Up);

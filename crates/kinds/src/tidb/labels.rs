@@ -28,7 +28,7 @@ impl Planner<'_> {
                 }
             }
             for (meta, labels) in wanted {
-                let missing = labels.into_iter().filter(|(key, value)| meta.labels.get(*key) != Some(value));
+                let missing = labels.into_iter().filter(|(key, value)| meta.labels.get(key) != Some(value.as_str()));
                 let labels: BTreeMap<String, Option<String>> =
                     missing.map(|(key, value)| (key.to_owned(), Some(value))).collect();
                 if labels.is_empty() {

@@ -1,8 +1,6 @@
 //! The objects of every component, as they should be: which of them are made now, how large a new set is, and where its partition
 //! stands. What is in them is decided in `build`.
 
-use std::collections::BTreeMap;
-
 use windlass_api::tidb::{Component, keys};
 use windlass_core::labels::TEMPLATE_INPUTS;
 use windlass_core::likeness::{Answered, contains};
@@ -61,8 +59,8 @@ fn size_at_birth(scene: &Scene<'_>, component: Component) -> u16 {
 /// Whether a set would get another template. The server may write a template in another form, so one that is still as the server made it of
 /// the same wishes is the same, whatever a comparison says.
 fn changes_template(live: &ObjectView, wanted: &Manifest, answered: Option<&Answered>) -> bool {
-    let wishes = |annotations: &BTreeMap<String, String>| annotations.get(TEMPLATE_INPUTS).cloned();
-    let same_wishes = wishes(&live.meta.annotations) == wishes(&wanted.annotations);
+    let wished = wanted.annotations.get(TEMPLATE_INPUTS).map(String::as_str);
+    let same_wishes = live.meta.annotations.get(TEMPLATE_INPUTS) == wished;
     let untouched = answered.is_some_and(|answered| answered.is_of(live));
     !(same_wishes && (untouched || contains(&live.spec.value()["template"], &wanted.spec["template"])))
 }
@@ -152,6 +150,8 @@ impl Planner<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use rstest::rstest;
     use serde_json::{Value, json};
     use windlass_core::step::{ObjectRef, Owner};
@@ -176,7 +176,7 @@ mod tests {
         #[case] changes: bool,
     ) {
         let noted = |wishes: &str| BTreeMap::from([(TEMPLATE_INPUTS.to_owned(), wishes.to_owned())]);
-        let meta = |generation| Meta { generation: Some(generation), annotations: noted(wishes), ..Meta::default() };
+        let meta = |generation| Meta { generation: Some(generation), annotations: noted(wishes).into(), ..Meta::default() };
         let view = |generation| ObjectView { meta: meta(generation), spec: Compact::of(&template(live)) };
         let wanted = Manifest {
             object: ObjectRef { kind: ObjectKind::StatefulSet, namespace: "shop".into(), name: "a-tidb".into() },

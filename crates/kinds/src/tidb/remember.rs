@@ -63,7 +63,7 @@ fn first_heard<'a>(observed: &'a Observed<'_, Tidb>) -> Option<&'a PdSeen> {
     let pd = observed.facts.pd.as_ref().filter(|pd| pd.silent.is_none())?;
     let seen = pd.seen.as_ref()?;
     let labels = observed.children.claims.values().filter_map(|claim| claim.meta.labels.get(keys::CLUSTER_ID));
-    labels.into_iter().all(|id| *id == seen.cluster.to_string()).then_some(seen)
+    labels.into_iter().all(|id| id == seen.cluster.to_string()).then_some(seen)
 }
 
 /// What PD says of a store was said by this one, and not by one that had other volumes.

@@ -74,7 +74,7 @@ impl Planner<'_> {
             }
             _ => annotations.get(keys::TIDB_GRACEFUL_SHUTDOWN),
         }
-        .cloned()
+        .map(str::to_owned)
     }
 
     fn stops_leading(&mut self, ordinal: Ordinal) -> bool {

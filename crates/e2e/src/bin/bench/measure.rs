@@ -40,10 +40,14 @@ const SILENT: usize = 10;
 /// For as long it is one before anything is timed: longer than the operator waits at most before it asks a silent one again.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// Measures a row, and leaves nothing of it.
-pub(crate) async fn measure(bench: Bench<'_>, model: &Model, clusters: usize) -> Result<Row> {
+/// Measures a row, and leaves nothing of it unless it `is_left`.
+pub(crate) async fn measure(bench: Bench<'_>, model: &Model, clusters: usize, is_left: bool) -> Result<Row> {
     let (stage, kind) = (bench.stage, bench.arguments.kind);
-    let mut floors = vec![floor(bench, model, clusters, "before").await?];
+    let is_compared = !bench.arguments.without_writer;
+    let mut floors = Vec::new();
+    if is_compared {
+        floors.push(floor(bench, model, clusters, "before").await?);
+    }
     let namespace = stage.namespace(&format!("clusters-{clusters}")).await?;
     let mut operator = Operator::start(stage, bench.program)?;
     operator.ready().await?;
@@ -80,9 +84,11 @@ pub(crate) async fn measure(bench: Bench<'_>, model: &Model, clusters: usize) ->
     if let Some(servers) = bench.servers.and_then(Servers::mysql) {
         servers.let_clients_write(false);
     }
-    stage.remove_namespace(&namespace).await?;
+    if !is_left {
+        stage.remove_namespace(&namespace).await?;
+    }
     // With servers it takes as long again, and what is compared is not a matter of a few percent.
-    if kind == Kind::Rss {
+    if kind == Kind::Rss && is_compared {
         floors.push(floor(bench, model, clusters, "after").await?);
     }
     Ok(Row {
@@ -221,7 +227,8 @@ async fn disturb(bench: Bench<'_>, servers: &tidb::Fleet, namespace: &str, numbe
 
 /// Lets clusters lose their primaries: one after the other, many at once, and by servers that hang.
 async fn fail_over(bench: Bench<'_>, namespace: &str, fleet: &mut Converging) -> Result<Vec<Failover>> {
-    let Some(servers) = bench.servers.and_then(Servers::mysql) else { return Ok(Vec::new()) };
+    let servers = bench.servers.and_then(Servers::mysql).filter(|_| bench.arguments.failovers > 0);
+    let Some(servers) = servers else { return Ok(Vec::new()) };
     let (numbers, clusters) = (fleet.numbers.clone(), fleet.numbers.len());
     let mut scene =
         failover::Scene { fleet: servers, kubelet: bench.kubelet, watches: &mut fleet.watches, namespace, clusters };

@@ -56,6 +56,7 @@ fn kept(renewal: &Renewal<'_>) -> Option<Timestamp> {
 mod tests {
     use jiff::SignedDuration;
     use rstest::rstest;
+    use windlass_core::pairs::Pairs;
     use windlass_core::views::Meta;
 
     use super::*;
@@ -64,7 +65,7 @@ mod tests {
 
     fn live(days_ago: i64, roots: &str, copy: bool, now: Timestamp) -> ObjectView {
         let since = now - SignedDuration::from_hours(24 * days_ago);
-        let mut annotations = BTreeMap::from([(ISSUED.to_owned(), since.to_string()), (ROOTS.to_owned(), roots.to_owned())]);
+        let mut annotations = Pairs::from([(ISSUED.to_owned(), since.to_string()), (ROOTS.to_owned(), roots.to_owned())]);
         if copy {
             annotations.insert(COPY_OF.to_owned(), "moco-agent-shop.harbour".to_owned());
         }

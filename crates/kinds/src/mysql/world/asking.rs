@@ -17,7 +17,8 @@ fn nothing_is_done_to_an_instance_that_was_not_asked_since_the_last_task() {
     for _ in 0..10 {
         world.pass(0);
         let plan = world.watched(MySql::plan);
-        let unasked = |deed: &Deed| world.facts.of(&world.children.pods[&deed.place.pod]).is_none_or(|it| it.known.is_none());
+        let unasked =
+            |deed: &Deed| world.facts.of(&world.children.pods[deed.place.pod.as_str()]).is_none_or(|it| it.known.is_none());
         let blind = plan.steps.iter().find(|step| matches!(&step.act, Act::Member(deed) if unasked(deed)));
         assert!(blind.is_none(), "{}", blind.unwrap());
     }

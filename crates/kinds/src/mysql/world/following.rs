@@ -75,7 +75,7 @@ fn the_data_is_copied_then_followed_and_nobody_takes_writes() {
         assert_eq!(world.servers.all[0].source, Some(OUTSIDE));
         let remembered = entries(&world.logbook);
         assert!(remembered.cloned && !remembered.opened && remembered.councils.is_empty());
-        let role = world.children.pods[&pod_name(0)].meta.labels.get(keys::ROLE).map(String::as_str);
+        let role = world.children.pods[pod_name(0).as_str()].meta.labels.get(keys::ROLE);
         assert_eq!(role, Some(keys::ROLE_PRIMARY));
         let plan = world.watched(MySql::plan);
         // There are no Secrets in this world.

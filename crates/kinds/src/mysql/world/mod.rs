@@ -128,7 +128,7 @@ impl World {
     fn show_pods(&mut self) {
         for (number, server) in self.servers.all.iter().enumerate().take(self.size()) {
             let name = pod_name(number);
-            let pod = self.children.pods.entry(name.clone()).or_insert_with(|| PodView {
+            let pod = self.children.pods.get_or_insert_with(name.clone(), || PodView {
                 meta: Meta { namespace: NAMESPACE.into(), uid: format!("uid-{name}"), name, ..Meta::default() },
                 arguments: with_agent(),
                 ..PodView::default()
@@ -228,14 +228,14 @@ impl World {
                     let pod = self.children.pods.get_mut(&object.name).unwrap();
                     for (key, value) in labels {
                         match value {
-                            Some(value) => drop(pod.meta.labels.insert(key, value)),
-                            None => drop(pod.meta.labels.remove(&key)),
+                            Some(value) => pod.meta.labels.insert(key, value),
+                            None => pod.meta.labels.remove(&key),
                         }
                     }
                     for (key, value) in annotations {
                         match value {
-                            Some(value) => drop(pod.meta.annotations.insert(key, value)),
-                            None => drop(pod.meta.annotations.remove(&key)),
+                            Some(value) => pod.meta.annotations.insert(key, value),
+                            None => pod.meta.annotations.remove(&key),
                         }
                     }
                 }

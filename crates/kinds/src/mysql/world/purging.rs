@@ -74,7 +74,7 @@ fn a_copy_that_nobody_waits_for_any_longer_is_not_begun_again() {
         _ => None,
     });
     let Deed { place, task } = begun.expect("it gets a copy");
-    let seen = world.facts.of(&world.children.pods[&pod_name(2)]).unwrap().known.clone().unwrap();
+    let seen = world.facts.of(&world.children.pods[pod_name(2).as_str()]).unwrap().known.clone().unwrap();
     let mut hear = |end: End| {
         let news = News::Ended { task: task.clone(), end };
         world.facts.learn(Fact { place: place.clone(), news }, world.now);

@@ -77,7 +77,7 @@ impl World {
         }
         if let Some(set) = self.children.stateful_sets.get_mut(SET) {
             set.observed_generation = set.object.meta.generation;
-            set.update_revision = pod(0).meta.labels.get(REVISION).cloned();
+            set.update_revision = pod(0).meta.labels.get(REVISION).map(str::to_owned);
         }
     }
 
@@ -120,7 +120,7 @@ impl World {
     pub(super) fn claim(&mut self, ordinal: u16) {
         let uid = super::claim_uid(ordinal, self.losses.get(&ordinal).copied().unwrap_or(0));
         let meta = Meta { uid, ..Meta::default() };
-        self.children.claims.entry(claim_name(ordinal)).or_insert(ClaimView { meta, ..ClaimView::default() });
+        self.children.claims.get_or_insert_with(claim_name(ordinal), || ClaimView { meta, ..ClaimView::default() });
     }
 
     /// Somebody deletes a member's pod and its volume, or the disk breaks.
@@ -251,7 +251,7 @@ fn stored_sketch(manifest: &Manifest, version: u64) -> ObjectView {
     let meta = Meta {
         uid: format!("object-{version}"),
         resource_version: version.to_string(),
-        annotations: manifest.annotations.clone(),
+        annotations: manifest.annotations.clone().into(),
         owner_uid: Some(manifest.owner.uid.clone()),
         name: manifest.object.name.clone(),
         ..Meta::default()

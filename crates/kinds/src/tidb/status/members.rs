@@ -158,7 +158,7 @@ impl Tellers<'_, '_> {
             let evict = EvictLeader {
                 pod_create_time: pod.meta.created.map(Time),
                 begin_time: begun.map(|intent| Time(intent.announced)),
-                value: pod.meta.annotations.get(keys::EVICT_LEADER).cloned().unwrap_or_default(),
+                value: pod.meta.annotations.get(keys::EVICT_LEADER).unwrap_or_default().to_owned(),
             };
             (pod.meta.name.clone(), evict)
         });

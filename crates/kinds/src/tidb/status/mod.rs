@@ -222,9 +222,9 @@ impl Tellers<'_, '_> {
 /// The set of a component, by its pods: what its controller wrote may be older.
 fn stateful_set(group: &Group<'_>) -> Option<StatefulSetStatus> {
     let set = group.set?;
-    let revision = |pod: &&&PodView, wanted: Option<&String>| wanted.is_some() && pod.meta.labels.get(REVISION) == wanted;
+    let revision = |pod: &&&PodView, wanted: Option<&str>| wanted.is_some() && pod.meta.labels.get(REVISION) == wanted;
     let count = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
-    let (current, update) = (set.current_revision.as_ref(), set.update_revision.as_ref());
+    let (current, update) = (set.current_revision.as_deref(), set.update_revision.as_deref());
     let ready = count(group.pods.values().filter(|pod| pod.ready).count());
     Some(StatefulSetStatus {
         observed_generation: set.observed_generation,
@@ -233,8 +233,8 @@ fn stateful_set(group: &Group<'_>) -> Option<StatefulSetStatus> {
         current_replicas: count(group.pods.values().filter(|pod| revision(pod, current)).count()),
         updated_replicas: count(group.pods.values().filter(|pod| revision(pod, update)).count()),
         available_replicas: ready,
-        current_revision: current.cloned().unwrap_or_default(),
-        update_revision: update.cloned().unwrap_or_default(),
+        current_revision: current.unwrap_or_default().to_owned(),
+        update_revision: update.unwrap_or_default().to_owned(),
     })
 }
 

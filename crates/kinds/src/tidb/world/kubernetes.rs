@@ -139,7 +139,7 @@ impl World {
         self.replace_outdated(component, size, from, &update);
         let done = (0..size).all(|ordinal| {
             let pod = self.children.pods.get(&Self::pod(component, ordinal));
-            pod.is_some_and(|pod| pod.ready && pod.meta.labels.get(REVISION) == Some(&update))
+            pod.is_some_and(|pod| pod.ready && pod.meta.labels.get(REVISION) == Some(update.as_str()))
         });
         if let Some(set) = self.children.stateful_sets.get_mut(&name).filter(|_| done) {
             set.current_revision = Some(update);
@@ -150,7 +150,7 @@ impl World {
         for ordinal in (from..size).rev() {
             let name = Self::pod(component, ordinal);
             let Some(pod) = self.children.pods.get(&name) else { return };
-            if pod.meta.labels.get(REVISION) != Some(update) && !pod.meta.deleting {
+            if pod.meta.labels.get(REVISION) != Some(update.as_str()) && !pod.meta.deleting {
                 self.judge_replacement(component, ordinal);
                 return self.delete_pod(&name);
             }

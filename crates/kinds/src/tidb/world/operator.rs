@@ -162,8 +162,8 @@ impl World {
                     for (changes, on) in [(labels, &mut meta.labels), (annotations, &mut meta.annotations)] {
                         for (key, value) in changes {
                             match value {
-                                Some(value) => drop(on.insert(key.clone(), value.clone())),
-                                None => drop(on.remove(key)),
+                                Some(value) => on.insert(key.clone(), value.clone()),
+                                None => on.remove(key),
                             }
                         }
                     }

@@ -115,7 +115,7 @@ impl World {
             if self.dice.chance(15) {
                 self.process_ends(&pod);
                 self.disturbed = self.now;
-                let uid = self.children.pods[&pod].meta.uid.clone();
+                let uid = self.children.pods[pod.as_str()].meta.uid.clone();
                 let wait = match self.dice.below(20) {
                     0 => 900,
                     1..=3 => 100,
@@ -257,7 +257,7 @@ impl World {
                 self.children
                     .pods
                     .get(&pod)
-                    .is_some_and(|it| it.ready && !it.meta.deleting && it.meta.labels.get(REVISION) == image.as_ref())
+                    .is_some_and(|it| it.ready && !it.meta.deleting && it.meta.labels.get(REVISION) == image.as_deref())
             };
             (0..wanted).all(is_well)
         })

@@ -82,8 +82,8 @@ fn there(objects: &[Manifest]) -> Children {
                 name: manifest.object.name.clone(),
                 uid: "u-2".to_owned(),
                 resource_version: "7".to_owned(),
-                labels: manifest.labels.clone(),
-                annotations: manifest.annotations.clone(),
+                labels: manifest.labels.clone().into(),
+                annotations: manifest.annotations.clone().into(),
                 owner_uid: Some(manifest.owner.uid.clone()),
                 ..Meta::default()
             },
