@@ -75,7 +75,7 @@ pub fn resolve(mut rendered: Manifest, inputs: &str, left_out: &[&str], children
 /// The same with the template that is in force, whatever renders it: for when nobody knows what the user wants instead. Nothing where no
 /// template is kept.
 pub fn as_kept(mut rendered: Manifest, children: &Children) -> Option<Manifest> {
-    let noted = |meta: &Meta| meta.annotations.get(TEMPLATE_INPUTS).cloned();
+    let noted = |meta: &Meta| meta.annotations.get(TEMPLATE_INPUTS).map(ToOwned::to_owned);
     let of_set = children.templates.values().filter(|it| it.meta.labels.get(KEPT_FOR) == Some(&rendered.object.name));
     let live = children.applied(&rendered.object).and_then(|live| noted(&live.meta));
     // While the set itself is missing, the newest one is as good a guess as any.

@@ -296,9 +296,9 @@ impl Fixture {
             let name = manifest.object.name.clone();
             let object = stored(&manifest, 1);
             match manifest.object.kind {
-                ObjectKind::Service => drop(self.children.services.insert(name, object)),
-                ObjectKind::PodDisruptionBudget => drop(self.children.disruption_budgets.insert(name, object)),
-                ObjectKind::ControllerRevision => drop(self.children.templates.insert(name, object)),
+                ObjectKind::Service => self.children.services.insert(name, object),
+                ObjectKind::PodDisruptionBudget => self.children.disruption_budgets.insert(name, object),
+                ObjectKind::ControllerRevision => self.children.templates.insert(name, object),
                 _ => {
                     let set = StatefulSetView {
                         object,

@@ -271,7 +271,7 @@ impl Facts {
             (pd.by, pd.seen) = (None, None);
         }
         self.nodes.retain(|uid, _| children.pods.values().any(|pod| pod.meta.uid == *uid));
-        let gone = self.pods.iter().filter(|pod| !children.pods.contains_key(*pod));
+        let gone = self.pods.iter().filter(|pod| !children.pods.contains_key(pod));
         self.gone.extend(gone.map(|pod| (pod.clone(), ANSWERS)));
         self.pods = children.pods.keys().cloned().collect();
     }

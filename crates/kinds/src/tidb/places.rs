@@ -49,7 +49,7 @@ pub(super) fn questions(scene: &Scene<'_>) -> Vec<(Timestamp, Probe)> {
         return Vec::new();
     }
     let stores = PLACED.into_iter().flat_map(|component| {
-        let ordinals = scene.own_stores(component).into_keys();
+        let ordinals = scene.own_stores(component).keys().copied();
         ordinals
             .filter_map(move |ordinal| Some((*scene.group(component).pods.get(&ordinal)?, scene.server(component, ordinal)?)))
     });
@@ -67,7 +67,7 @@ impl Planner<'_> {
     pub(super) fn place_stores(&mut self) {
         let names = names(&self.scene);
         for component in PLACED {
-            for (ordinal, store) in self.scene.own_stores(component) {
+            for (ordinal, store) in self.scene.own_stores(component).clone() {
                 let stays =
                     matches!(self.scene.standing(component, ordinal), Standing::Is(_)) && store.state != StoreState::Offline;
                 let pod = self.scene.group(component).pods.get(&ordinal).copied().filter(|_| stays);

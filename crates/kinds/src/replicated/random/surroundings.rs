@@ -124,9 +124,9 @@ impl Surroundings {
             object.meta.annotations.insert(labels::LOGBOOK_EDITION.into(), edition);
         }
         match manifest.object.kind {
-            ObjectKind::Service => drop(self.children.services.insert(name, object)),
-            ObjectKind::PodDisruptionBudget => drop(self.children.disruption_budgets.insert(name, object)),
-            ObjectKind::ControllerRevision => drop(self.children.templates.insert(name, object)),
+            ObjectKind::Service => self.children.services.insert(name, object),
+            ObjectKind::PodDisruptionBudget => self.children.disruption_budgets.insert(name, object),
+            ObjectKind::ControllerRevision => self.children.templates.insert(name, object),
             _ => {
                 let observed_generation = object.meta.generation.filter(|_| dice.chance(80));
                 let update_revision = dice.chance(80).then(|| "r1".to_owned());

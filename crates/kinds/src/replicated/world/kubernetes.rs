@@ -40,9 +40,9 @@ impl World {
         let version = self.fresh();
         let mut object = if self.thorough { stored(manifest, version) } else { stored_sketch(manifest, version) };
         match manifest.object.kind {
-            ObjectKind::Service => drop(self.children.services.insert(name, object)),
-            ObjectKind::PodDisruptionBudget => drop(self.children.disruption_budgets.insert(name, object)),
-            ObjectKind::ControllerRevision => drop(self.children.templates.insert(name, object)),
+            ObjectKind::Service => self.children.services.insert(name, object),
+            ObjectKind::PodDisruptionBudget => self.children.disruption_budgets.insert(name, object),
+            ObjectKind::ControllerRevision => self.children.templates.insert(name, object),
             ObjectKind::StatefulSet => {
                 let before = self.set();
                 let size = manifest.spec["replicas"].as_u64().and_then(|size| u16::try_from(size).ok()).unwrap();

@@ -146,11 +146,11 @@ impl World {
         }
     }
 
-    fn replace_outdated(&mut self, component: Component, size: u16, from: u16, update: &String) {
+    fn replace_outdated(&mut self, component: Component, size: u16, from: u16, update: &str) {
         for ordinal in (from..size).rev() {
             let name = Self::pod(component, ordinal);
             let Some(pod) = self.children.pods.get(&name) else { return };
-            if pod.meta.labels.get(REVISION) != Some(update.as_str()) && !pod.meta.deleting {
+            if pod.meta.labels.get(REVISION) != Some(update) && !pod.meta.deleting {
                 self.judge_replacement(component, ordinal);
                 return self.delete_pod(&name);
             }

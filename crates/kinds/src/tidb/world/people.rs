@@ -225,7 +225,7 @@ impl World {
             }
             "TombstoneInTheWay" | "PDMemberVanished" => {
                 let words = waiting.message.split_whitespace().map(|word| word.trim_matches(['(', ')']));
-                let pod = words.into_iter().find(|word| self.children.pods.contains_key(*word));
+                let pod = words.into_iter().find(|word| self.children.pods.contains_key(word));
                 let Some(pod) = pod.map(str::to_owned) else { return false };
                 let claims = self.children.claims.values_mut().filter(|it| it.meta.name.ends_with(&format!("-{pod}")));
                 claims.for_each(|claim| claim.meta.deleting = true);

@@ -328,7 +328,7 @@ fn pods_that_are_all_to_be_restarted_go_one_after_the_other() {
         |world: &World, (pod, uid): (&str, &String)| world.children.pods.get(pod).is_some_and(|it| it.meta.uid != *uid);
     for _ in 0..10 * LONG {
         world.round();
-        let serves = |pod: &&&str| world.children.pods.get(**pod).is_some_and(|it| it.ready && !it.meta.deleting);
+        let serves = |pod: &&&str| world.children.pods.get(pod).is_some_and(|it| it.ready && !it.meta.deleting);
         assert!(pods.iter().filter(serves).count() >= 2, "two are away");
         if pods.into_iter().zip(&before).all(|pair| is_back(&world, pair)) {
             break;

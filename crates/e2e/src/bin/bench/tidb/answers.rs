@@ -71,7 +71,9 @@ pub(super) fn asked(path: &str, seen: &PdSeen, jitter: Jitter) -> Option<Reply> 
         }),
         "schedulers" => stores(&|| schedulers(seen)),
         "scheduler-config/evict-leader-scheduler/list" => match seen.evicting.as_ref().ok().filter(|all| !all.is_empty()) {
-            Some(all) => Reply::yes(&json!({ "store-id-ranges": all.iter().map(range).collect::<serde_json::Map<_, _>>() })),
+            Some(all) => {
+                Reply::yes(&json!({ "store-id-ranges": all.iter().copied().map(range).collect::<serde_json::Map<_, _>>() }))
+            }
             None => Reply::no(NOT_FOUND, "scheduler not found"),
         },
         path => {
@@ -178,6 +180,6 @@ fn schedulers(seen: &PdSeen) -> Value {
     all.collect()
 }
 
-fn range(store: &u64) -> (String, Value) {
+fn range(store: u64) -> (String, Value) {
     (store.to_string(), json!([{ "start-key": "", "end-key": "" }]))
 }

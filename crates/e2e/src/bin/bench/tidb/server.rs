@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use futures::future::join_all;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Collected, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -60,7 +60,7 @@ fn receive(fleet: &Fleet, stream: TcpStream) {
 
 async fn answer(fleet: &Fleet, berth: &Berth, request: hyper::Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
-    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
     if berth.who.0 == Component::Pd {
         let mut silence = berth.silence();
         // A black hole keeps what it is asked, and says nothing.

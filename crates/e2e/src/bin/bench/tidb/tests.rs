@@ -146,7 +146,9 @@ async fn counts_that_jitter_change_and_nothing_else_does() {
     assert_ne!(counts(&first), counts(&second));
     let without = |mut seen: PdSeen| {
         if let Ok(Stores::Listed(all)) = &mut seen.stores {
-            all.values_mut().for_each(|it| (it.leaders, it.regions, it.heard) = (0, 0, None));
+            for it in all.values_mut() {
+                (it.leaders, it.regions, it.heard) = (0, 0, None);
+            }
         }
         seen
     };

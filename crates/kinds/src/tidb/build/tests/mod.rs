@@ -95,8 +95,8 @@ fn there(objects: &[Manifest]) -> Children {
                 let set = StatefulSetView { object, ..StatefulSetView::default() };
                 children.stateful_sets.insert(name, set);
             }
-            ObjectKind::ControllerRevision => drop(children.templates.insert(name, object)),
-            ObjectKind::Deployment => drop(children.deployments.insert(name, object)),
+            ObjectKind::ControllerRevision => children.templates.insert(name, object),
+            ObjectKind::Deployment => children.deployments.insert(name, object),
             _ => {}
         }
     }
