@@ -1,6 +1,6 @@
 //! Takes steps. Every function here that writes asks for the permit of its lane.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kube::Api;
@@ -8,13 +8,14 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Pr
 use kube::core::{GroupVersionKind, ObjectMeta};
 use serde_json::{Value, json};
 use windlass_core::gate::Permit;
-use windlass_core::labels::{ADOPT, ADOPTED, FIELD_MANAGER, FIELD_MANAGER_LABELS};
+use windlass_core::labels::{FIELD_MANAGER, FIELD_MANAGER_LABELS};
 use windlass_core::lane::{Clustering, Resources, Unpaused};
 use windlass_core::likeness::Answered;
 use windlass_core::outcome::Outcome;
 use windlass_core::step::{Manifest, ObjectKind, ObjectRef, Over};
 use windlass_core::views::ObjectView;
 
+use crate::adoption::{adoption, foreign};
 use crate::authority::Authority;
 use crate::caches::{
     Caches, Child, Claim, ConfigMap, Deployment, DisruptionBudget, Pod, Role, RoleBinding, Secret, Service, ServiceAccount,
@@ -322,52 +323,11 @@ fn has_labels(found: &ObjectMeta, labels: &BTreeMap<String, String>) -> bool {
     labels.iter().all(|(key, value)| has.and_then(|has| has.get(key)) == Some(value))
 }
 
-/// What makes an object that was found ours.
-fn adoption(manifest: &Manifest, found: ObjectMeta) -> Value {
-    let mut owners = found.owner_references.unwrap_or_default();
-    owners.retain(|owner| owner.uid != manifest.owner.uid);
-    let mut owners = json!(owners);
-    if let Some(owners) = owners.as_array_mut() {
-        owners.push(manifest.body()["metadata"]["ownerReferences"][0].take());
-    }
-    let mut body = json!({ "metadata": {
-        "uid": found.uid,
-        "resourceVersion": found.resource_version,
-        "labels": manifest.labels,
-        "annotations": { ADOPTED: "true" },
-        "ownerReferences": owners,
-    } });
-    // What one other manager applied we apply from now on: else nobody could ever take a field of it away.
-    let mut managers = found.managed_fields.unwrap_or_default();
-    let mut applied = managers.iter_mut().filter(|it| it.operation.as_deref() == Some("Apply") && it.subresource.is_none());
-    if let (Some(sole), None) = (applied.next(), applied.next()) {
-        sole.manager = Some(FIELD_MANAGER.to_owned());
-        body["metadata"]["managedFields"] = json!(managers);
-    }
-    if manifest.object.kind == ObjectKind::StatefulSet {
-        // From here on pods are replaced by us alone.
-        body["spec"] = json!({ "updateStrategy": { "type": "OnDelete", "rollingUpdate": null } });
-    }
-    body
-}
-
 fn outcome<T>(answer: Result<T, CallError>) -> Outcome {
     match answer {
         Ok(_) => Outcome::Done { changed: true },
         Err(error) => failed(&error),
     }
-}
-
-fn foreign(object: &ObjectRef, found: &ObjectMeta) -> String {
-    let owner = found.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
-    let owner = owner.map(|owner| format!(" for {} {}", owner.kind, owner.name)).unwrap_or_default();
-    let writers: BTreeSet<&str> = found.managed_fields.iter().flatten().filter_map(|it| it.manager.as_deref()).collect();
-    let writers: Vec<&str> = writers.into_iter().collect();
-    format!(
-        "{object} is there already and was made{owner} by {}; delete or rename it, or let Windlass take it over with the annotation {ADOPT}: \"true\" \
-         once nobody else writes to it",
-        if writers.is_empty() { "somebody else".to_owned() } else { writers.join(", ") },
-    )
 }
 
 fn failed(error: &CallError) -> Outcome {

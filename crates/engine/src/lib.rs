@@ -3,6 +3,7 @@
 //! It runs every kind through [`windlass_core::kind::Kind`] and knows none of them.
 
 mod actor;
+mod adoption;
 mod authority;
 mod caches;
 mod calls;
