@@ -1,5 +1,6 @@
 //! The TiDB example, and its PD as anybody may ask it.
 
+mod by_hand;
 pub mod drains;
 mod pauses;
 pub mod scaling;

@@ -38,7 +38,7 @@ const WITH_A_BROKEN_DATABASE: [&str; 2] = ["recovery", "failover"];
 const ALONE: [&str; 2] = ["outage", "rbac"];
 /// Those that only a campaign runs.
 #[cfg(test)]
-const ON_DEMAND: [&str; 5] = ["fuzz", "schedules", "slow", "tidb_scaling", "upgrade"];
+const ON_DEMAND: [&str; 6] = ["fuzz", "schedules", "slow", "tidb_adoption", "tidb_scaling", "upgrade"];
 
 const TESTS: [&str; 6] = ["test", "--package", "windlass-e2e", "--features", "lab", "--locked"];
 const OF_THE_LAB: [&str; 6] = ["test", "--package", "windlass-lab", "--features", "lab", "--locked"];
