@@ -74,8 +74,6 @@ pub(crate) fn foreign(object: &ObjectRef, found: &ObjectMeta) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rstest::rstest;
-
     use super::*;
 
     fn entry(manager: &str, operation: &str, owns: bool, subresource: Option<&str>) -> ManagedFieldsEntry {
@@ -86,22 +84,28 @@ mod tests {
         .unwrap()
     }
 
-    #[rstest]
-    #[case::nobody(vec![], None)]
-    #[case::who_applied(vec![entry("moco", "Apply", true, None), entry("kubectl", "Update", false, None)], Some("moco"))]
-    #[case::who_wrote_whose_it_is(
-        vec![entry("kubectl-edit", "Update", false, None), entry("tidb-controller-manager", "Update", true, None)],
-        Some("tidb-controller-manager"),
-    )]
-    #[case::not_who_tells_its_status(vec![entry("kube-controller-manager", "Update", true, Some("status"))], None)]
-    #[case::nobody_knows_which(vec![entry("a", "Apply", true, None), entry("b", "Apply", false, None)], None)]
-    #[case::people_alone(vec![entry("kubectl-create", "Update", false, None)], None)]
-    #[case::we_wrote_already(vec![entry("windlass", "Apply", true, None), entry("a", "Update", true, None)], None)]
-    fn fields_of_one_operator_before_us_are_ours_from_then_on(
-        #[case] mut managers: Vec<ManagedFieldsEntry>,
-        #[case] expected: Option<&str>,
-    ) {
-        assert_eq!(FIELD_MANAGER, "windlass");
-        assert_eq!(predecessor(&mut managers).and_then(|it| it.manager.clone()).as_deref(), expected);
+    fn before_us(mut managers: Vec<ManagedFieldsEntry>) -> Option<String> {
+        predecessor(&mut managers).and_then(|it| it.manager.clone())
+    }
+
+    #[test]
+    fn who_applied_an_object_was_before_us() {
+        let person = || entry("kubectl", "Update", false, None);
+        assert_eq!(before_us(vec![entry("moco", "Apply", true, None), person()]).as_deref(), Some("moco"));
+        assert_eq!(before_us(vec![entry("a", "Apply", true, None), entry("b", "Apply", false, None)]), None, "which one?");
+    }
+
+    #[test]
+    fn where_nobody_applies_it_is_who_wrote_whose_the_object_is() {
+        let (person, operator) = (entry("kubectl-edit", "Update", false, None), entry("tidb", "Update", true, None));
+        assert_eq!(before_us(vec![person.clone(), operator]).as_deref(), Some("tidb"));
+        assert_eq!(before_us(vec![entry("kube-controller-manager", "Update", true, Some("status"))]), None);
+        assert_eq!(before_us(vec![person]), None, "what people wrote stays theirs");
+        assert_eq!(before_us(Vec::new()), None);
+    }
+
+    #[test]
+    fn what_we_wrote_already_has_nobody_before_us() {
+        assert_eq!(before_us(vec![entry(FIELD_MANAGER, "Apply", true, None), entry("a", "Update", true, None)]), None);
     }
 }
