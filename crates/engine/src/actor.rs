@@ -116,8 +116,8 @@ pub(crate) struct Actor<K: Kind, M> {
     pub(crate) noted: Option<tokio::time::Instant>,
     /// The reason of the last warning, to tell each one once.
     pub(crate) warned: Option<String>,
-    /// What was last told of a step on each target, and when.
-    pub(crate) steps_told: BTreeMap<String, (String, tokio::time::Instant)>,
+    /// What was last told of a step on each target, and when. Hashes: a cluster that was just created is told much of.
+    pub(crate) steps_told: BTreeMap<u64, (u64, tokio::time::Instant)>,
     /// What the kind told of its own accord.
     pub(crate) news_told: K::Told,
     /// Since when another release was seen to hold the cluster.

@@ -1,5 +1,6 @@
 //! Tells what came of a pass: status, Events, warnings, each only when there is something new.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use kube::Resource as _;
@@ -28,6 +29,13 @@ pub(crate) enum Told {
     Stored,
     /// Details wait this long.
     Later(Duration),
+}
+
+/// What stands for a text that is only compared.
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl<K: Kind, M: Members<K>> Actor<K, M> {
@@ -92,10 +100,11 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             }),
         };
         self.steps_told.retain(|_, (_, at)| at.elapsed() < REPEATED);
-        if self.steps_told.get(&target).is_some_and(|(told, _)| told == note) {
+        let (target, note) = (hash(&target), hash(note));
+        if self.steps_told.get(&target).is_some_and(|(told, _)| *told == note) {
             return false;
         }
-        self.steps_told.insert(target, (note.to_owned(), Instant::now()));
+        self.steps_told.insert(target, (note, Instant::now()));
         true
     }
 
