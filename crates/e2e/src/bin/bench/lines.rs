@@ -139,6 +139,7 @@ fn memory_with_connections(lines: &mut Lines<'_>) {
     lines.add("  RSS without connections, MiB", "<= 128 at 1000", "", &|row| {
         optional(each.and_then(|each| row.connections_mib(&each)).map(|mib| row.quiet.usage.resident_mib - mib))
     });
+    lines.add("  of this, the program's own pages, MiB", "", "", &|row| number(row.quiet.usage.program_mib));
     lines.add("peak RSS, MiB", "<= 1.5 x RSS", "", &|row| number(row.quiet.usage.peak_mib));
 }
 

@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, ValueEnum};
+use tikv_jemallocator::Jemalloc;
 use tokio::signal::unix::{SignalKind, signal};
 use windlass_lab::{DEFAULT_NAME, Lab};
 
@@ -35,6 +36,10 @@ use crate::machine::Machine;
 use crate::mysql::{Fakes, Fleet, connections};
 use crate::report::Report;
 use crate::stage::Stage;
+
+/// The operator's: what a connection costs is measured in this program, and is taken off what the operator has.
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 /// Measures Windlass on the lab.
 #[derive(Debug, Parser)]
@@ -56,17 +61,26 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 3)]
     members: u16,
 
-    /// How long a quiet fleet is watched.
-    #[arg(long, default_value_t = 60)]
+    /// How long a quiet fleet is watched. After 90 seconds the operator has closed the connections to the API server that it does not
+    /// need any more: its memory is read then.
+    #[arg(long, default_value_t = 90)]
     quiet_seconds: u64,
 
     /// How many changes of a spec are timed; 20 when there is one cluster.
     #[arg(long, default_value_t = 200)]
     samples: usize,
 
-    /// How many clusters of MySQL lose their primary at once.
+    /// How many clusters of MySQL lose their primary at once; with 0, none loses it at all.
     #[arg(long, default_value_t = 50)]
     failovers: usize,
+
+    /// Nothing is compared with a bare writer, whose objects take as long to remove as the operator's.
+    #[arg(long)]
+    without_writer: bool,
+
+    /// What the last row made is left as it is: for a lab that is ended afterwards. The next run on the same lab removes it.
+    #[arg(long)]
+    leave: bool,
 
     /// The fake kubelet names no processes in its pods, so that there is nobody to run a hook in.
     #[arg(long)]
@@ -117,10 +131,7 @@ async fn main() -> ExitCode {
 
 async fn run(arguments: &Arguments) -> Result<()> {
     ensure!(arguments.clusters.iter().all(|count| *count > 0), "--clusters: each number must be 1 or more");
-    ensure!(
-        arguments.members > 0 && arguments.samples > 0 && arguments.failovers > 0,
-        "--members, --samples and --failovers must be 1 or more"
-    );
+    ensure!(arguments.members > 0 && arguments.samples > 0, "--members and --samples must be 1 or more");
     let without = arguments.kind == Kind::Mysql && arguments.without_processes;
     ensure!(!without, "--without-processes is about hooks, and clusters of MySQL have none");
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
@@ -144,7 +155,7 @@ async fn run(arguments: &Arguments) -> Result<()> {
         stopped = told_to_stop() => stopped.and(Err(anyhow::anyhow!("told to stop; the figures so far follow"))),
     };
     let cleared = tokio::select! {
-        cleared = stage.clear() => cleared,
+        cleared = clear(&stage, arguments) => cleared,
         // Whoever asks twice wants out now.
         _ = told_to_stop() => Err(anyhow::anyhow!("told to stop again while clearing up; the next run clears what is left")),
     };
@@ -156,6 +167,10 @@ async fn run(arguments: &Arguments) -> Result<()> {
     measured.and(cleared)?;
     ensure!(report.failures.is_empty(), "{} things failed, which are told above", report.failures.len());
     Ok(())
+}
+
+async fn clear(stage: &Stage, arguments: &Arguments) -> Result<()> {
+    if arguments.leave { Ok(()) } else { stage.clear().await }
 }
 
 async fn measure_all(stage: &Stage, arguments: &Arguments, program: &operator::Program, report: &mut Report) -> Result<()> {
@@ -173,8 +188,9 @@ async fn measure_all(stage: &Stage, arguments: &Arguments, program: &operator::P
         say("measuring what a connection costs");
         report.connections = Some(connections::measure(fleet).await?);
     }
-    for count in &arguments.clusters {
-        match measure::measure(bench, &model, *count).await {
+    for (place, count) in arguments.clusters.iter().enumerate() {
+        let is_left = arguments.leave && place + 1 == arguments.clusters.len();
+        match measure::measure(bench, &model, *count, is_left).await {
             Ok(row) => report.rows.push(row),
             // The other rows are still worth having.
             Err(error) => {

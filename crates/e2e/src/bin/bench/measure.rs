@@ -35,10 +35,14 @@ const SETTLING: Duration = Duration::from_mins(10);
 const RESTARTED: Duration = Duration::from_secs(15);
 const GOING: Duration = Duration::from_mins(1);
 
-/// Measures a row, and leaves nothing of it.
-pub(crate) async fn measure(bench: Bench<'_>, model: &Model, clusters: usize) -> Result<Row> {
+/// Measures a row, and leaves nothing of it unless it `is_left`.
+pub(crate) async fn measure(bench: Bench<'_>, model: &Model, clusters: usize, is_left: bool) -> Result<Row> {
     let (stage, kind) = (bench.stage, bench.arguments.kind);
-    let mut floors = vec![floor(bench, model, clusters, "before").await?];
+    let is_compared = !bench.arguments.without_writer;
+    let mut floors = Vec::new();
+    if is_compared {
+        floors.push(floor(bench, model, clusters, "before").await?);
+    }
     let namespace = stage.namespace(&format!("clusters-{clusters}")).await?;
     let mut operator = Operator::start(stage, bench.program)?;
     operator.ready().await?;
@@ -66,9 +70,11 @@ pub(crate) async fn measure(bench: Bench<'_>, model: &Model, clusters: usize) ->
     if let Some(servers) = bench.fleet {
         servers.let_clients_write(false);
     }
-    stage.remove_namespace(&namespace).await?;
+    if !is_left {
+        stage.remove_namespace(&namespace).await?;
+    }
     // With servers it takes as long again, and what is compared is not a matter of a few percent.
-    if kind == Kind::Rss {
+    if kind == Kind::Rss && is_compared {
         floors.push(floor(bench, model, clusters, "after").await?);
     }
     Ok(Row {
@@ -183,7 +189,7 @@ async fn change(bench: Bench<'_>, namespace: &str, numbers: Range<usize>) -> Res
 
 /// Lets clusters lose their primaries: one after the other, many at once, and by servers that hang.
 async fn fail_over(bench: Bench<'_>, namespace: &str, fleet: &mut Converging) -> Result<Vec<Failover>> {
-    let Some(servers) = bench.fleet else { return Ok(Vec::new()) };
+    let Some(servers) = bench.fleet.filter(|_| bench.arguments.failovers > 0) else { return Ok(Vec::new()) };
     let (numbers, clusters) = (fleet.numbers.clone(), fleet.numbers.len());
     let mut scene =
         failover::Scene { fleet: servers, kubelet: bench.kubelet, watches: &mut fleet.watches, namespace, clusters };

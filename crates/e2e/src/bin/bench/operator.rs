@@ -39,6 +39,8 @@ pub(crate) struct Program {
 pub(crate) struct Usage {
     /// Its memory now, in MiB.
     pub(crate) resident_mib: f64,
+    /// As much of it is the program itself, which the kernel can read again and takes away where memory is short.
+    pub(crate) program_mib: f64,
     /// The most it ever was, in MiB.
     pub(crate) peak_mib: f64,
     /// The processor time it used so far.
@@ -99,8 +101,6 @@ impl Operator {
                 command.env_remove(name);
             }
         }
-        // As the chart has it.
-        command.env("MALLOC_ARENA_MAX", "1");
         command.env("KUBECONFIG", &stage.operator).stdin(Stdio::null()).stdout(Stdio::null()).stderr(output).kill_on_drop(true);
         let started = Instant::now();
         let child = command.spawn().with_context(|| format!("cannot start {}", program.path.display()))?;
@@ -172,6 +172,7 @@ fn parse(status: &str, stat: &str) -> Option<Usage> {
     let ticks = |index: usize| fields.get(index)?.parse::<f64>().ok();
     Some(Usage {
         resident_mib: mebibytes("VmRSS:")?,
+        program_mib: mebibytes("RssFile:")?,
         peak_mib: mebibytes("VmHWM:")?,
         processor_seconds: (ticks(11)? + ticks(12)?) / TICKS_PER_SECOND,
     })
@@ -183,9 +184,9 @@ mod tests {
 
     #[test]
     fn memory_and_time_are_read_from_the_kernels_text() {
-        let status = "Name:\twindlass\nVmHWM:\t    4096 kB\nVmRSS:\t    2048 kB\n";
+        let status = "Name:\twindlass\nVmHWM:\t    4096 kB\nVmRSS:\t    2048 kB\nRssFile:\t    1024 kB\n";
         let stat = "7 (a ) b) S 1 7 7 0 -1 0 0 0 0 0 150 50 0 0 20 0 1 0 98765 1000 200";
-        let Usage { resident_mib, peak_mib, processor_seconds } = parse(status, stat).unwrap();
-        assert_eq!((resident_mib, peak_mib, processor_seconds), (2.0, 4.0, 2.0));
+        let Usage { resident_mib, program_mib, peak_mib, processor_seconds } = parse(status, stat).unwrap();
+        assert_eq!((resident_mib, program_mib, peak_mib, processor_seconds), (2.0, 1.0, 4.0, 2.0));
     }
 }
