@@ -26,7 +26,7 @@ async fn a_live_cluster_is_taken_over_and_no_member_restarts() -> Result<()> {
             })
             .await?;
             let (before, stores) = (members(&tidb).await?, tidb.stores_that_are("Up").await?);
-            let id = tidb.pd("cluster").await?["id"].clone();
+            let id = tidb.pd("cluster").await?["id"].to_string();
 
             stage.say("a cluster that was made by hand is refused");
             tidb.patch(&json!({ "spec": { "paused": false } })).await?;
@@ -42,7 +42,7 @@ async fn a_live_cluster_is_taken_over_and_no_member_restarts() -> Result<()> {
             ensure!(after.keys().eq(stores.keys()), "other stores: {after:?}, before {stores:?}");
             println!("a live cluster of TiDB was taken over: 0 of {} members restarted", before.len());
             let status = tidb.status().await?;
-            ensure!(json!(status)["clusterID"] == id.to_string(), "another cluster: {:?}, PD says {id}", status.cluster_id);
+            ensure!(status.cluster_id == id, "another cluster: {:?}, PD says {id}", status.cluster_id);
             ensure!(json!(status)["tikv"]["stores"].as_object().is_some_and(|all| all.len() == 3), "{:?}", status.tikv);
             serves_discovery(&tidb).await?;
             stage.say("stores are told where they are");

@@ -56,9 +56,9 @@ impl Place {
         let api: Api<DynamicObject> = Api::namespaced_with(self.stage().client(), self.namespace(), &resource);
         let name = dynamic.name_any();
         if let (Some(owner), true) = (owner, api.get_opt(&name).await?.is_some()) {
-            let owned = json!({ "metadata": { "ownerReferences": owner } });
+            let adopted = json!({ "metadata": { "ownerReferences": owner } });
             let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-            api.patch(&name, &parameters, &Patch::Merge(owned)).await?;
+            api.patch(&name, &parameters, &Patch::Merge(adopted)).await?;
             return Ok(());
         }
         dynamic.metadata.owner_references = owner.map(|owner| serde_json::from_value(owner.clone())).transpose()?;
