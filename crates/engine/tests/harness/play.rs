@@ -26,8 +26,9 @@ use super::sabotage::{self, Sabotage};
 const REST: Duration = Duration::from_secs(50);
 /// A fresh controller is left alone for this long before the script begins.
 const SETTLE: Duration = Duration::from_secs(10);
-/// A cluster that is not where it should be, and does not move for this long, is stuck.
-const STUCK: Duration = Duration::from_mins(4);
+/// A cluster that is not where it should be, and does not move for this long, is stuck. Longer than the operator waits for anybody: it
+/// gives a store of TiDB five minutes to join.
+const STUCK: Duration = Duration::from_mins(6);
 /// No scenario takes longer than this.
 const LONGEST: Duration = Duration::from_mins(40);
 /// How long a fresh controller is shown the past.
