@@ -83,7 +83,9 @@ pub fn note_pass<K: Kind>(
     entries: &mut LogbookSpec,
 ) {
     note_pauses(observed, gate, entries);
-    if parted.held.is_empty() && !K::is_invalid(observed) {
+    // Who did not ask the members yet, as after a restart, does not know what is held back.
+    let is_open = [Lane::Resources, Lane::Clustering].into_iter().all(|lane| *gate.door(lane) == Door::Open);
+    if parted.held.is_empty() && !K::is_invalid(observed) && (is_open || !K::is_blind(observed)) {
         entries.acted_generation = observed.resource.meta().generation;
     }
     note_plan(observed, plan, parted, entries);

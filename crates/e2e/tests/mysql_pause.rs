@@ -94,16 +94,19 @@ async fn stopped_clustering_leaves_servers_alone_until_it_is_started() -> Result
         .await
 }
 
-/// The operator that was started just now shows what the one before it did.
+/// The operator that was started just now shows what the one before it did, as soon as it has looked at the cluster.
 async fn check_figures(mysql: &Mysql, expected: &[(&str, &str)]) -> Result<()> {
-    let metrics = mysql.place.stage().operator_metrics().await?;
     let namespace = format!("namespace=\"{}\"", mysql.place.namespace());
-    for (name, value) in expected {
-        let is_meant = |line: &&str| line.starts_with(&format!("moco_cluster_{name}{{")) && line.contains(&namespace);
-        let line = metrics.lines().find(is_meant).with_context(|| format!("there is no moco_cluster_{name}"))?;
-        ensure!(line.ends_with(&format!(" {value}")), "{line}, and not {value}");
-    }
-    Ok(())
+    wait_for("the figures are shown again", LONG, async || {
+        let metrics = mysql.place.stage().operator_metrics().await?;
+        for (name, value) in expected {
+            let is_meant = |line: &&str| line.starts_with(&format!("moco_cluster_{name}{{")) && line.contains(&namespace);
+            let line = metrics.lines().find(is_meant).with_context(|| format!("there is no moco_cluster_{name}"))?;
+            ensure!(line.ends_with(&format!(" {value}")), "{line}, and not {value}");
+        }
+        Ok(())
+    })
+    .await
 }
 
 /// Objects are looked after while only clustering is stopped.

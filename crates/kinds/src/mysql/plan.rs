@@ -8,7 +8,7 @@ use windlass_core::kind::{Observed, Options};
 use windlass_core::ordinals::Ordinal;
 use windlass_core::plan::{Plan, Waiting};
 use windlass_core::reason;
-use windlass_core::step::{Act, ObjectKind, ObjectRef, Step};
+use windlass_core::step::{Act, Manifest, ObjectKind, ObjectRef, Step};
 
 use super::MySql;
 use super::build::{self, Claims, DATA, Inputs, Objects, Renewal};
@@ -125,6 +125,13 @@ impl Planner<'_> {
             applied.retain(|it| it.object.kind != ObjectKind::StatefulSet);
             let message = format!("StatefulSet {} is being deleted, and is made again when it is gone", self.scene.names.set());
             self.wait(reason!("Recreating"), message, false);
+        }
+        let credentials = self.scene.names.credentials();
+        let makes_credentials = |it: &Manifest| it.object.kind == ObjectKind::Secret && it.object.name == credentials;
+        if self.scene.set.is_none() && inputs.credentials.is_none() && applied.iter().any(makes_credentials) {
+            // They are made once, before there is anything that knows them: a set whose passwords could not be written would wait for
+            // them for ever.
+            applied.retain(|it| it.object.kind != ObjectKind::StatefulSet);
         }
         self.plan.apply(applied, observed.children, observed.answered);
         match claims {

@@ -1,5 +1,6 @@
 use rstest::rstest;
 use windlass_api::logbook::mysql::{CouncilEntry, VoterEntry};
+use windlass_api::mysql::keys;
 
 use super::super::facts::News;
 use super::super::fixture::{Fixture, SET, claim_name, server};
@@ -51,6 +52,33 @@ fn nobody_is_left_out_on_the_way_back(#[case] remembered: bool, #[case] claims: 
     }
     assert_eq!(scales(&fixture), Vec::<String>::new());
     assert!(fixture.waits().iter().any(|it| it.starts_with("ScaleInRefused!: spec.replicas is 3, and there are 5")));
+}
+
+#[test]
+fn a_change_under_a_pause_does_not_count_as_acted_upon_before_instances_were_asked() {
+    let mut fixture = Fixture::healthy(3);
+    fixture.pass();
+    assert_eq!(fixture.logbook.acted_generation, Some(1));
+    fixture.annotate(keys::CLUSTERING_STOPPED, "true");
+    fixture.resource.metadata.generation = Some(2);
+    let heard = std::mem::take(&mut fixture.facts);
+    fixture.pass();
+    assert_eq!(fixture.logbook.acted_generation, Some(1));
+    fixture.facts = heard;
+    fixture.pass();
+    assert_eq!(fixture.logbook.acted_generation, Some(2), "nothing is held back");
+}
+
+#[test]
+fn a_set_is_made_when_its_passwords_are_there() {
+    let mut fixture = Fixture::healthy(3);
+    let there = std::mem::take(&mut fixture.children);
+    fixture.logbook.mysql = None;
+    let steps = fixture.steps();
+    assert!(steps.contains(&"apply Secret moco-harbour".to_owned()), "{steps:?}");
+    assert!(!steps.contains(&"apply StatefulSet moco-harbour".to_owned()), "{steps:?}");
+    fixture.children.secrets = there.secrets;
+    assert!(fixture.steps().contains(&"apply StatefulSet moco-harbour".to_owned()), "{:?}", fixture.steps());
 }
 
 #[test]
