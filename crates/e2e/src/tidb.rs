@@ -12,7 +12,7 @@ use http::{Method, Request, header};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::ResourceExt as _;
+use kube::ResourceExt;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use windlass_api::Logbook;
@@ -20,7 +20,7 @@ use windlass_api::logbook::LogbookSpec;
 use windlass_api::tidb::{Component, TidbCluster, TidbClusterStatus, keys};
 
 use crate::galera::read_repository;
-use crate::place::Place;
+use crate::place::{Place, is_ready};
 use crate::wait::{LONG, LONGEST, wait_for};
 
 /// The cluster's name in the example.
@@ -143,6 +143,11 @@ impl Tidb {
     /// The pods of a component.
     pub async fn pods_of(&self, component: Component) -> Result<Vec<Pod>> {
         Ok(self.place.api::<Pod>().list(&of(component)).await?.items)
+    }
+
+    /// The names of the pods of a component that are ready.
+    pub async fn ready_pods_of(&self, component: Component) -> Result<BTreeSet<String>> {
+        Ok(self.pods_of(component).await?.iter().filter(|pod| is_ready(pod)).map(ResourceExt::name_any).collect())
     }
 
     /// The claims of a component, by name.
