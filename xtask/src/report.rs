@@ -20,7 +20,8 @@ impl Default for Report {
 struct Stage {
     name: String,
     took: Duration,
-    passed: bool,
+    /// Why it failed, if it did.
+    failure: Option<String>,
 }
 
 impl Report {
@@ -29,9 +30,13 @@ impl Report {
         println!("\n==> {name}");
         let began = Instant::now();
         let result = work.await;
-        let (took, passed) = (began.elapsed(), result.is_ok());
-        println!("==> {name}: {} ({})", if passed { "ok" } else { "FAILED" }, seconds(took));
-        self.stages.push(Stage { name: name.to_owned(), took, passed });
+        let stage = Stage {
+            name: name.to_owned(),
+            took: began.elapsed(),
+            failure: result.as_ref().err().map(|error| format!("{error:#}")),
+        };
+        println!("==> {name}: {} ({})", stage.verdict(), seconds(stage.took));
+        self.stages.push(stage);
         result.with_context(|| format!("stage `{name}`"))
     }
 
@@ -40,16 +45,26 @@ impl Report {
         self.stages.extend(beside.stages);
     }
 
-    /// The table: a line per stage.
+    /// The table: a line per stage, and why those failed that did. Who sees only the end of the output sees that.
     pub(crate) fn table(&self) -> String {
         let width = self.stages.iter().map(|stage| stage.name.len()).max().unwrap_or_default().max("together".len());
         let mut table = String::new();
         for stage in &self.stages {
-            let result = if stage.passed { "ok" } else { "FAILED" };
-            let _ = writeln!(table, "  {:width$}  {:>12}  {result}", stage.name, seconds(stage.took));
+            let _ = writeln!(table, "  {:width$}  {:>12}  {}", stage.name, seconds(stage.took), stage.verdict());
         }
         let _ = writeln!(table, "  {:width$}  {:>12}", "together", seconds(self.began.elapsed()));
+        for stage in &self.stages {
+            if let Some(failure) = &stage.failure {
+                let _ = writeln!(table, "\n{} FAILED: {failure}", stage.name);
+            }
+        }
         table
+    }
+}
+
+impl Stage {
+    fn verdict(&self) -> &'static str {
+        if self.failure.is_some() { "FAILED" } else { "ok" }
     }
 }
 
@@ -72,8 +87,9 @@ mod tests {
         assert!(format!("{error:#}").contains("stage `second`: no"));
         let table = report.table();
         let lines: Vec<&str> = table.lines().collect();
-        assert_eq!(lines.len(), 3);
+        assert_eq!(lines.len(), 5);
         assert!(lines[0].contains("first") && lines[0].ends_with("ok"), "{table}");
         assert!(lines[1].contains("second") && lines[1].ends_with("FAILED"), "{table}");
+        assert_eq!(lines[4], "second FAILED: no");
     }
 }

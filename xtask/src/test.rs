@@ -2,6 +2,7 @@
 
 mod background;
 mod lanes;
+mod output;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum as _};

@@ -84,8 +84,7 @@ pub fn note_pass<K: Kind>(
 ) {
     note_pauses(observed, gate, entries);
     // Who did not ask the members yet, as after a restart, does not know what is held back.
-    let is_open = [Lane::Resources, Lane::Clustering].into_iter().all(|lane| *gate.door(lane) == Door::Open);
-    if parted.held.is_empty() && !K::is_invalid(observed) && (is_open || !K::is_blind(observed)) {
+    if parted.held.is_empty() && !K::is_invalid(observed) && (gate.is_open() || !K::is_blind(observed)) {
         entries.acted_generation = observed.resource.meta().generation;
     }
     note_plan(observed, plan, parted, entries);

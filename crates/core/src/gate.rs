@@ -113,6 +113,16 @@ impl Gate {
         }
     }
 
+    /// Whether no pause concerns any step.
+    pub fn is_open(&self) -> bool {
+        self.resources == Door::Open && self.clustering == Door::Open
+    }
+
+    /// Whether everything is paused, and that was acknowledged.
+    pub fn is_shut(&self) -> bool {
+        [&self.resources, &self.clustering].into_iter().all(|door| matches!(door, Door::Closed | Door::Opening))
+    }
+
     /// The gate as it may be told when nothing could be recorded in this pass: a pause that is not on record is not acknowledged.
     pub fn as_recorded(&self, pauses: &Pauses) -> Self {
         let told = |door: &Door, on_record: bool| match door {

@@ -1,13 +1,15 @@
 //! What is copied to the metadata of a cluster's `StatefulSet`s: the custom resource's labels, so that every component finds
 //! its own objects by selector, and the logbook's edition. Never to the template of pods: that would restart them.
 //!
-//! Applied by a field manager of its own, unforced: a label that somebody else set stays hers, and the conflict is told.
+//! Applied by a field manager of its own, unforced: a label that somebody else set stays hers, and the conflict is told. Labels are copied
+//! under a pause as well. The edition is not, when both lanes are closed: nothing is done then that would rest upon the logbook.
 
 use std::collections::BTreeMap;
 
 use windlass_api::logbook::LogbookSpec;
 
 use crate::bookkeeping::speaks_of_data;
+use crate::gate::Gate;
 use crate::labels::{LOGBOOK_EDITION, SYNCED_LABELS, is_reserved};
 use crate::likeness::short_hash;
 use crate::step::{Act, Action, ObjectKind, ObjectRef, Step};
@@ -17,6 +19,7 @@ use crate::views::{Children, Meta};
 pub fn steps<A: Action>(
     labels: Option<&BTreeMap<String, String>>,
     stored: Option<&LogbookSpec>,
+    gate: &Gate,
     children: &Children,
 ) -> Vec<Step<A>> {
     let labels: BTreeMap<String, String> = labels
@@ -25,16 +28,18 @@ pub fn steps<A: Action>(
         .filter(|(key, _)| !is_reserved(key))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
-    let mut annotations = BTreeMap::new();
-    if !labels.is_empty() {
-        annotations.insert(SYNCED_LABELS.to_owned(), short_hash(&format!("{labels:?}")));
-    }
-    if let Some(stored) = stored.filter(|stored| speaks_of_data(stored)) {
-        annotations.insert(LOGBOOK_EDITION.to_owned(), stored.edition.to_string());
-    }
+    let hash = (!labels.is_empty()).then(|| short_hash(&format!("{labels:?}")));
+    let edition = stored.filter(|stored| speaks_of_data(stored)).map(|stored| stored.edition.to_string());
+    let annotations = |meta: &Meta| {
+        let noted = || meta.annotations.get(LOGBOOK_EDITION).map(str::to_owned);
+        let edition = if gate.is_shut() { noted() } else { edition.clone() };
+        let pairs = [(SYNCED_LABELS, hash.clone()), (LOGBOOK_EDITION, edition)];
+        pairs.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+    };
     let sets = children.stateful_sets.values().map(|set| &set.object.meta).filter(|meta| !meta.deleting);
-    sets.filter(|meta| !is_so(meta, &labels, &annotations))
-        .map(|meta| step(meta, labels.clone(), annotations.clone()))
+    sets.map(|meta| (meta, annotations(meta)))
+        .filter(|(meta, annotations)| !is_so(meta, &labels, annotations))
+        .map(|(meta, annotations)| step(meta, labels.clone(), annotations))
         .collect()
 }
 
@@ -65,6 +70,7 @@ fn named(kind: ObjectKind, meta: &Meta) -> ObjectRef {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gate::Door;
     use crate::views::StatefulSetView;
     use rstest::rstest;
     use serde::Serialize;
@@ -93,6 +99,8 @@ mod tests {
         }
     }
 
+    static OPEN: std::sync::LazyLock<Gate> = std::sync::LazyLock::new(|| Gate::new(Door::Open, Door::Open));
+
     fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     }
@@ -109,7 +117,7 @@ mod tests {
         stored: Option<&LogbookSpec>,
         children: &Children,
     ) -> Option<(Vec<String>, Vec<String>)> {
-        let step = steps::<NoAction>(Some(labels), stored, children).pop()?;
+        let step = steps::<NoAction>(Some(labels), stored, &OPEN, children).pop()?;
         let Act::Sync { labels, annotations, .. } = step.act else { return None };
         Some((labels.into_keys().collect(), annotations.into_keys().collect()))
     }
@@ -118,7 +126,7 @@ mod tests {
     fn copied(wanted: &BTreeMap<String, String>, stored: Option<&LogbookSpec>) -> Children {
         let mut meta = Meta::default();
         if let Some(Act::Sync { labels, annotations, .. }) =
-            steps::<NoAction>(Some(wanted), stored, &children(Meta::default())).pop().map(|step| step.act)
+            steps::<NoAction>(Some(wanted), stored, &OPEN, &children(Meta::default())).pop().map(|step| step.act)
         {
             meta.labels = labels.into();
             meta.annotations = annotations.into();
@@ -155,5 +163,24 @@ mod tests {
             Some((vec![], vec![LOGBOOK_EDITION.to_owned()]))
         );
         assert_eq!(wish(&labels(&[]), Some(&full), &copied(&labels(&[]), Some(&full))), None);
+    }
+
+    /// What the cluster's members tell goes on being remembered while everything is paused.
+    #[test]
+    fn under_a_pause_of_both_lanes_labels_are_copied_and_the_edition_is_not() {
+        let (none, before) = (labels(&[]), LogbookSpec { edition: 4, histories: vec!["h".into()], ..LogbookSpec::default() });
+        let (sets, now) = (copied(&none, Some(&before)), LogbookSpec { edition: 5, ..before });
+        let wish = |wanted, gate: &Gate| steps::<NoAction>(Some(wanted), Some(&now), gate, &sets).pop().map(|step| step.act);
+        let shut = Gate::new(Door::Closed, Door::Opening);
+        assert_eq!(wish(&none, &shut), None);
+        let moved = labels(&[("track", "canary")]);
+        let Some(Act::Sync { annotations, .. }) = wish(&moved, &shut) else { panic!("labels are not copied") };
+        assert_eq!(annotations[LOGBOOK_EDITION], "4");
+        let closing = Door::Closing { awaiting: vec!["a change of the primary".into()] };
+        for half in [Gate::new(Door::Closed, Door::Open), Gate::new(Door::Open, Door::Closed), Gate::new(Door::Closed, closing)]
+        {
+            let Some(Act::Sync { annotations, .. }) = wish(&none, &half) else { panic!("{half:?}") };
+            assert_eq!(annotations[LOGBOOK_EDITION], "5");
+        }
     }
 }

@@ -7,7 +7,7 @@ pub mod scaling;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use http::{Method, Request, header};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
@@ -47,6 +47,13 @@ pub struct Store {
     pub regions: u64,
     /// How many regions it leads.
     pub leaders: u64,
+}
+
+impl Store {
+    /// Whether it was not asked to leave. It need not be Up: a new leader of PD calls every store disconnected until it hears from it.
+    pub fn stays(&self) -> bool {
+        self.state != "Offline" && self.state != "Tombstone"
+    }
 }
 
 /// By which the objects of a component are found.
@@ -166,10 +173,21 @@ impl Tidb {
         answer.with_context(|| format!("no good answer of {pod} to a request for {path}"))
     }
 
-    /// Asks PD.
+    /// Asks PD. Only its leader answers, and the others send there whoever asks: by a name that may not be known, or to one that leads no
+    /// more. So each of them is asked, until one answers.
     pub async fn pd(&self, path: &str) -> Result<Value> {
-        let text = self.call(Method::GET, &self.pod(Component::Pd, 0), 2379, &format!("/pd/api/v1/{path}"), None).await?;
-        serde_json::from_str(&text).with_context(|| format!("PD's answer to {path} is no JSON: {text}"))
+        wait_for("PD answers", LONG, async || {
+            let mut answer = Err(anyhow!("PD has no pods"));
+            for pod in self.pods_of(Component::Pd).await? {
+                answer = self.call(Method::GET, &pod.name_any(), 2379, &format!("/pd/api/v1/{path}"), None).await;
+                if answer.is_ok() {
+                    break;
+                }
+            }
+            let text = answer?;
+            serde_json::from_str(&text).with_context(|| format!("PD's answer to {path} is no JSON: {text}"))
+        })
+        .await
     }
 
     /// The stores that PD knows, those that have left included.
@@ -197,6 +215,21 @@ impl Tidb {
         Ok(stores.map(|store| (store.id, store)).collect())
     }
 
+    /// The stores that were not asked to leave, by id.
+    pub async fn stores_that_stay(&self) -> Result<BTreeMap<u64, Store>> {
+        Ok(self.stores().await?.into_iter().filter(Store::stays).map(|store| (store.id, store)).collect())
+    }
+
+    /// Waits until these are the stores that stay, and all of them are Up.
+    pub async fn wait_until_up(&self, count: usize) -> Result<BTreeMap<u64, Store>> {
+        wait_for(&format!("{count} stores are up"), LONG, async || {
+            let stores = self.stores_that_stay().await?;
+            ensure!(stores.len() == count && stores.values().all(|it| it.state == "Up"), "{stores:?}");
+            Ok(stores)
+        })
+        .await
+    }
+
     /// The schedulers of PD that are not there by default.
     pub async fn evictions(&self) -> Result<BTreeSet<String>> {
         let listed = self.pd("schedulers").await?;
@@ -204,18 +237,21 @@ impl Tidb {
         Ok(names.filter(|name| name.contains("evict-leader")).map(str::to_owned).collect())
     }
 
+    /// Tells the stand-in of a store something.
+    async fn tell_store(&self, ordinal: u16, path: &str, body: &Value) -> Result<()> {
+        let pod = self.pod(Component::Tikv, ordinal);
+        wait_for("the store is told", LONG, async || self.call(Method::POST, &pod, 20180, path, Some(body)).await.map(drop))
+            .await
+    }
+
     /// Tells the stand-in of a store how fast its regions move.
     pub async fn set_speed(&self, ordinal: u16, regions_per_second: f64) -> Result<()> {
-        let body = json!({ "regionsPerSecond": regions_per_second });
-        let pod = self.pod(Component::Tikv, ordinal);
-        self.call(Method::POST, &pod, 20180, "/standin/speed", Some(&body)).await.map(drop)
+        self.tell_store(ordinal, "/standin/speed", &json!({ "regionsPerSecond": regions_per_second })).await
     }
 
     /// Cuts the stand-in of a store off from PD, or lets it be heard again.
     pub async fn silence(&self, ordinal: u16, silent: bool) -> Result<()> {
-        let pod = self.pod(Component::Tikv, ordinal);
-        let body = json!({ "stopHeartbeats": silent });
-        self.call(Method::POST, &pod, 20180, "/standin/faults", Some(&body)).await.map(drop)
+        self.tell_store(ordinal, "/standin/faults", &json!({ "stopHeartbeats": silent })).await
     }
 
     /// What is remembered of it.

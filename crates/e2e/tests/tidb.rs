@@ -44,11 +44,14 @@ async fn stores_come_and_leave_several_at_a_time() -> Result<()> {
 
 /// What PD says of its members and stores, and what the status says of TiDB.
 async fn check_members(tidb: &Tidb, stores: usize) -> Result<()> {
-    let members = tidb.pd("health").await?;
-    let healthy = members.as_array().context("PD tells no health")?.iter().filter(|it| it["health"] == true).count();
-    ensure!(healthy == 3, "{healthy} members of PD are healthy: {members}");
-    let up = tidb.stores_that_are("Up").await?;
-    ensure!(up.len() == stores, "PD lists {} stores as Up: {up:?}", up.len());
+    wait_for("three members of PD are healthy", LONG, async || {
+        let members = tidb.pd("health").await?;
+        let healthy = members.as_array().context("PD tells no health")?.iter().filter(|it| it["health"] == true).count();
+        ensure!(healthy == 3, "{healthy} are: {members}");
+        Ok(())
+    })
+    .await?;
+    tidb.wait_until_up(stores).await?;
     let status = tidb.status().await?;
     let servers = status.tidb.context("nothing is told of TiDB")?.members;
     ensure!(servers.len() == 2 && servers.values().all(|it| it.health), "{servers:?}");
@@ -60,13 +63,13 @@ async fn check_members(tidb: &Tidb, stores: usize) -> Result<()> {
 /// Six become three, two at a time and of different speed, and six again.
 async fn leave_and_come_back(tidb: &Tidb) -> Result<()> {
     let stage = tidb.place.stage();
-    let (before, claims) = (tidb.stores_that_are("Up").await?, tidb.claims(Component::Tikv).await?);
+    let (before, claims) = (tidb.stores_that_stay().await?, tidb.claims(Component::Tikv).await?);
     let watched = ROUND.leave(tidb).await?;
     let efficiency = watched.efficiency(ROUND.parallelism);
     stage.say(&format!("6 -> 3, two at a time: {watched:?}, efficiency {efficiency:.2}"));
     ensure!(watched.sizes.len() > 2, "no progress was shown: {:?}", watched.sizes);
     ROUND.come(tidb, &claims).await?;
-    for store in tidb.stores_that_are("Up").await?.values() {
+    for store in tidb.stores_that_stay().await?.values() {
         let stayed = ["tidb-tikv-0", "tidb-tikv-1", "tidb-tikv-2"].contains(&store.pod.as_str());
         ensure!(before.contains_key(&store.id) == stayed, "{store:?}, before: {before:?}");
     }
@@ -83,7 +86,7 @@ async fn call_off(tidb: &Tidb) -> Result<()> {
         Ok((slow, fast))
     })
     .await?;
-    tidb.set_speed(5, 0.05).await?;
+    tidb.set_speed(5, 0.01).await?;
     tidb.set_speed(4, 50.0).await?;
     tidb.scale(4).await?;
     wait_for("one has left, and the other one leaves", LONG, async || {
@@ -131,7 +134,7 @@ async fn refuse_no_pd(tidb: &Tidb) -> Result<()> {
 /// A change that is refused: a condition and an Event say so, and nothing is written.
 async fn refused(tidb: &Tidb, change: &Value, (reason, words): (&str, &str)) -> Result<()> {
     let (stage, place) = (tidb.place.stage(), &tidb.place);
-    let (stores, members) = (tidb.stores_that_are("Up").await?, tidb.pd("members").await?["members"].clone());
+    let (stores, members) = (tidb.stores_that_stay().await?, tidb.pd("members").await?["members"].clone());
     let sets = async || {
         let (stores, members) = (tidb.set(Component::Tikv).await?, tidb.set(Component::Pd).await?);
         Ok::<_, anyhow::Error>((stores.metadata.generation, members.metadata.generation))
@@ -147,7 +150,7 @@ async fn refused(tidb: &Tidb, change: &Value, (reason, words): (&str, &str)) -> 
     let written = tidb.written_since(since)?;
     let other = written.iter().find(|entry| entry.resource() != "statefulsets");
     ensure!(other.is_none() && sets().await? == before, "written: {:?}", other.map(windlass_e2e::Entry::describe));
-    let now = tidb.stores_that_are("Up").await?;
+    let now = tidb.stores_that_stay().await?;
     ensure!(now.keys().eq(stores.keys()), "the stores are {now:?}, and were {stores:?}");
     ensure!(tidb.pd("members").await?["members"] == members, "members of PD have changed");
     ensure!(tidb.evictions().await?.is_empty(), "leaders are evicted");

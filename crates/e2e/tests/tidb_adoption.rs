@@ -25,7 +25,7 @@ async fn a_live_cluster_is_taken_over_and_no_member_restarts() -> Result<()> {
                 Ok(())
             })
             .await?;
-            let (before, stores) = (members(&tidb).await?, tidb.stores_that_are("Up").await?);
+            let (before, stores) = (members(&tidb).await?, tidb.stores_that_stay().await?);
             let id = tidb.pd("cluster").await?["id"].to_string();
 
             stage.say("a cluster that was made by hand is refused");
@@ -38,7 +38,7 @@ async fn a_live_cluster_is_taken_over_and_no_member_restarts() -> Result<()> {
             tidb.patch(&json!({ "metadata": { "annotations": { ADOPT: "true" } } })).await?;
             tidb.wait_until_ready().await?;
             ensure!(members(&tidb).await? == before, "members were restarted: {:?}, before {before:?}", members(&tidb).await?);
-            let after = tidb.stores_that_are("Up").await?;
+            let after = tidb.stores_that_stay().await?;
             ensure!(after.keys().eq(stores.keys()), "other stores: {after:?}, before {stores:?}");
             println!("a live cluster of TiDB was taken over: 0 of {} members restarted", before.len());
             let status = tidb.status().await?;
@@ -57,7 +57,7 @@ async fn a_live_cluster_is_taken_over_and_no_member_restarts() -> Result<()> {
             stage.say("it becomes larger and smaller, and nobody else restarts");
             tidb.scale(4).await?;
             tidb.wait_until_ready().await?;
-            ensure!(tidb.stores_that_are("Up").await?.len() == 4, "no fourth store");
+            tidb.wait_until_up(4).await?;
             tidb.scale(3).await?;
             tidb.wait_until_ready().await?;
             ensure!(tidb.size(Component::Tikv).await? == 3, "the fourth is still there");
@@ -69,7 +69,7 @@ async fn a_live_cluster_is_taken_over_and_no_member_restarts() -> Result<()> {
             let now = members(&tidb).await?;
             let same: Vec<_> = now.iter().filter(|(_, uid, _)| before.iter().any(|(_, old, _)| old == uid)).collect();
             ensure!(now.len() == before.len() && same.is_empty(), "pods of the other operator are still there: {same:?}");
-            ensure!(tidb.stores_that_are("Up").await?.keys().eq(stores.keys()), "a store was lost");
+            ensure!(tidb.stores_that_stay().await?.keys().eq(stores.keys()), "a store was lost");
             Ok(())
         })
         .await

@@ -157,6 +157,6 @@ async fn check_changes(tidb: &Tidb) -> Result<()> {
         ensure!(pod.labels().get("berth").is_some_and(|it| it == "north"), "{} has the old template", pod.name_any());
     }
     ensure!(tidb.place.has::<Service>("tidb-pd-peer").await?, "the Service of PD's members is not back");
-    ensure!(tidb.stores_that_are("Up").await?.len() == 5, "4 stores of TiKV and 1 of TiFlash are to be up");
-    Ok(())
+    // Four of TiKV and one of TiFlash.
+    tidb.wait_until_up(5).await.map(drop)
 }

@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use windlass_api::tidb::Component;
+use windlass_e2e::tidb::Tidb;
 use windlass_e2e::tidb::scaling::move_freely;
-use windlass_e2e::tidb::{Store, Tidb};
 use windlass_e2e::{LONG, LONGEST, Stage, wait_for};
 
 const BEFORE: &str = "v8.1.0";
@@ -66,11 +66,10 @@ async fn upgrade_and_leave(tidb: &Tidb) -> Result<()> {
         // PD's leader and the one that is asked restart as well: then nothing is learned this time.
         if let (Ok(evictions), Ok(stores)) = (tidb.evictions().await, tidb.stores().await) {
             evicted.extend(evictions);
-            // A new leader of PD calls every store disconnected until it hears from it: missing is who does not run, either.
+            // Missing is who does not run, either: a new leader of PD has not heard from any.
             let running = tidb.ready_pods_of(Component::Tikv).await?;
-            let stays = |it: &&Store| ["Up", "Disconnected", "Down"].contains(&it.state.as_str());
             let (up, missing): (Vec<_>, Vec<_>) =
-                stores.iter().filter(stays).partition(|it| it.state == "Up" || running.contains(&it.pod));
+                stores.iter().filter(|it| it.stays()).partition(|it| it.state == "Up" || running.contains(&it.pod));
             if missing.len() > 1 || up.len() + missing.len() < 3 {
                 broken.push(format!("{} stores serve, and {} are missing: {stores:?}", up.len(), missing.len()));
             }
@@ -84,7 +83,7 @@ async fn upgrade_and_leave(tidb: &Tidb) -> Result<()> {
     tidb.wait_until_ready().await?;
     ensure!(!evicted.is_empty(), "nobody's leaders were moved away");
     ensure!(tidb.evictions().await?.is_empty(), "leaders are still evicted: {:?}", tidb.evictions().await?);
-    ensure!(tidb.stores_that_are("Up").await?.len() == 3, "not three stores are up");
+    tidb.wait_until_up(3).await?;
     stage.say(&format!("{BEFORE} -> {AFTER} while two of five stores left; evictions seen: {evicted:?}"));
     Ok(())
 }
@@ -103,7 +102,7 @@ async fn roll_back(tidb: &Tidb) -> Result<()> {
     let condition = tidb.wait_for_condition("Ready", "False").await?;
     let found = versions(tidb, Component::Pd).await?;
     ensure!(found.values().filter(|(version, _)| version == AFTER).count() == 2, "more than one was replaced: {found:?}");
-    ensure!(tidb.stores_that_are("Up").await?.len() == 3, "PD does not serve");
+    tidb.wait_until_up(3).await?;
     tidb.patch(&json!({ "spec": { "pd": { "version": null } } })).await?;
     tidb.wait_until_ready().await?;
     are_all(tidb, AFTER).await?;

@@ -120,7 +120,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         }
         note_pass(&observed, &self.shared.identity, &plan, &gate, &parted, &mut entries);
         let spec = stored.as_deref().map(|stored| &stored.spec);
-        let copies = if frozen.is_none() { copies(&observed, spec, &plan, &entries) } else { Vec::new() };
+        let copies = if frozen.is_none() { copies(&observed, spec, &gate, &plan, &entries) } else { Vec::new() };
         let acts = !parted.go.is_empty() || !copies.is_empty() || finalizer::is_missing::<K>(resource.meta());
         self.claim(&mut entries, acts);
         count_edition(spec, &children, &mut entries);
@@ -334,10 +334,11 @@ fn found(logbook: &Logbook) -> Found<'_> {
 fn copies<K: Kind>(
     observed: &Observed<'_, K>,
     stored: Option<&LogbookSpec>,
+    gate: &Gate,
     plan: &Plan<K::Action>,
     entries: &LogbookSpec,
 ) -> Vec<Step<K::Action>> {
-    let mut copies = sync::steps(observed.resource.meta().labels.as_ref(), stored, observed.children);
+    let mut copies = sync::steps(observed.resource.meta().labels.as_ref(), stored, gate, observed.children);
     copies.extend(bookkeeping::spare(observed, plan, entries));
     copies
 }

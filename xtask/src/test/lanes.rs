@@ -10,7 +10,7 @@ use anyhow::Result;
 use tokio::process::Command;
 use windlass_lab::Lab;
 
-use super::LAB_VARIABLE;
+use super::{LAB_VARIABLE, output};
 use crate::cargo;
 use crate::report::Report;
 
@@ -76,7 +76,7 @@ pub(super) async fn run(lab: &Lab, path: &OsStr, report: &mut Report) -> Result<
     };
     let operator = async {
         for name in WITH_THE_OPERATOR {
-            report.stage(&format!("lab: {name}"), cargo::show(command(name))).await?;
+            report.stage(&format!("lab: {name}"), output::show(command(name))).await?;
         }
         Ok(())
     };
@@ -94,7 +94,7 @@ pub(super) async fn run(lab: &Lab, path: &OsStr, report: &mut Report) -> Result<
     }
     result?;
     for name in ALONE {
-        report.stage(&format!("lab: {name}"), cargo::show(command(name))).await?;
+        report.stage(&format!("lab: {name}"), output::show(command(name))).await?;
     }
     Ok(())
 }
@@ -103,21 +103,12 @@ pub(super) async fn run(lab: &Lab, path: &OsStr, report: &mut Report) -> Result<
 async fn beside(stages: impl IntoIterator<Item = (&str, Command)>) -> (Report, Result<()>) {
     let mut report = Report::default();
     for (name, command) in stages {
-        let result = report.stage(&format!("beside: {name}"), show_at_the_end(command, name)).await;
+        let result = report.stage(&format!("beside: {name}"), output::show_at_the_end(command, name)).await;
         if result.is_err() {
             return (report, result);
         }
     }
     (report, Ok(()))
-}
-
-/// Runs a command whose output comes in one piece, because another one prints meanwhile.
-async fn show_at_the_end(mut command: Command, name: &str) -> Result<()> {
-    let (log, file) = cargo::log_file(name)?;
-    command.stdout(file.try_clone()?).stderr(file);
-    let result = cargo::show(command).await;
-    println!("\n==> what {name} printed\n{}", std::fs::read_to_string(&log).unwrap_or_default());
-    result
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ const POLL: Duration = Duration::from_millis(300);
 pub struct Watched {
     /// How many were Offline at once, at most.
     pub most_leaving: usize,
-    /// How many were Up, at least.
-    pub fewest_up: usize,
+    /// How many were not asked to leave, at least.
+    pub fewest_staying: usize,
     /// The sizes of the set, in the order in which they were seen.
     pub sizes: Vec<i32>,
     /// The stores that left, in the order in which they began.
@@ -57,14 +57,15 @@ impl Tidb {
     /// Watches stores of TiKV leave until the set has this size. `look` is given what PD says, each time.
     pub async fn watch_leaving(&self, size: i32, mut look: impl FnMut(&[Store]) -> Result<()>) -> Result<Watched> {
         let began = Instant::now();
-        let mut watched = Watched { fewest_up: usize::MAX, ..Watched::default() };
+        let mut watched = Watched { fewest_staying: usize::MAX, ..Watched::default() };
         let mut leaving: BTreeMap<u64, Duration> = BTreeMap::new();
         loop {
+            // The size first: what a smaller one is due to is to be seen in the stores.
+            let now = self.size(Component::Tikv).await?;
             let stores = self.stores().await?;
             look(&stores)?;
-            let are = |state: &str| stores.iter().filter(|store| store.state == state).count();
-            watched.most_leaving = watched.most_leaving.max(are("Offline"));
-            watched.fewest_up = watched.fewest_up.min(are("Up"));
+            watched.most_leaving = watched.most_leaving.max(stores.iter().filter(|it| it.state == "Offline").count());
+            watched.fewest_staying = watched.fewest_staying.min(stores.iter().filter(|it| it.stays()).count());
             for store in &stores {
                 if store.state == "Offline" {
                     leaving.entry(store.id).or_insert_with(|| began.elapsed());
@@ -74,7 +75,6 @@ impl Tidb {
                     watched.drains.push(Drain { store: store.id, begun, took: began.elapsed().saturating_sub(begun) });
                 }
             }
-            let now = self.size(Component::Tikv).await?;
             if watched.sizes.last() != Some(&now) {
                 watched.sizes.push(now);
             }

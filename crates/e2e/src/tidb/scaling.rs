@@ -40,10 +40,10 @@ impl Round<'_> {
 
     /// What must hold at every moment.
     fn check(&self, stores: &[Store]) -> Result<()> {
-        let are = |state: &str| stores.iter().filter(|it| it.state == state).count();
-        let (leaving, up) = (are("Offline"), are("Up"));
+        let leaving = stores.iter().filter(|it| it.state == "Offline").count();
+        let staying = stores.iter().filter(|it| it.stays()).count();
         ensure!(leaving <= usize::from(self.parallelism.get()), "{leaving} leave at once: {stores:?}");
-        ensure!(up >= usize::from(COPIES), "{up} stores are up: {stores:?}");
+        ensure!(staying >= usize::from(COPIES), "{staying} stores stay: {stores:?}");
         Ok(())
     }
 
@@ -67,8 +67,7 @@ impl Round<'_> {
     pub async fn come(&self, tidb: &Tidb, gone: &BTreeMap<String, PersistentVolumeClaim>) -> Result<()> {
         tidb.scale(self.from).await?;
         tidb.wait_until_ready().await?;
-        let up = tidb.stores_that_are("Up").await?;
-        ensure!(up.len() == usize::from(self.from), "{up:?}");
+        tidb.wait_until_up(self.from.into()).await?;
         let fresh = tidb.claims(Component::Tikv).await?;
         for ordinal in 0..self.from {
             let name = tidb.claim(ordinal);

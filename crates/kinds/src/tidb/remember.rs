@@ -10,7 +10,7 @@ use strum::IntoEnumIterator as _;
 use windlass_api::logbook::tidb::{MemberEntry, TidbEntries};
 use windlass_api::logbook::{Intent, LogbookSpec};
 use windlass_api::tidb::{Component, keys};
-use windlass_core::kind::{Kind as _, Observed};
+use windlass_core::kind::Observed;
 use windlass_core::memory::Entry;
 use windlass_core::ordinals::Ordinal;
 
@@ -32,9 +32,7 @@ pub(super) fn remember(observed: &Observed<'_, Tidb>, logbook: &mut LogbookSpec)
     }
     let scene = Scene::of(observed, logbook);
     let mut entries = scene.entries.clone();
-    // What is asked for under a pause is not acted upon, and so nothing is to be remembered of it: a memory that changes is noted on sets.
-    let pause = Tidb::pause(observed.resource);
-    if !scene.refused && !pause.resources.paused && !pause.clustering.paused {
+    if !scene.refused {
         let asked = |group: &Group<'_>| Some((group.component.to_string(), group.wish.as_ref()?.as_remembered()));
         entries.asked = scene.groups().filter_map(asked).collect();
     }

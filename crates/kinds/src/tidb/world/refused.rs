@@ -74,17 +74,3 @@ fn a_member_of_pd_that_fails_is_removed_from_pd() {
     assert!(!world.pd.members.contains_key(&before), "{:?}", world.pd.members);
     assert_eq!(world.size(Component::Pd), 3, "another one comes when the spec is mended");
 }
-
-#[test]
-fn what_is_asked_for_under_a_pause_is_not_remembered_before_it_ends() {
-    let mut world = settled(4, &[2]);
-    let remembered = |world: &World| world.logbook.as_ref().unwrap().tidb.as_ref().unwrap().asked["tikv"].replicas;
-    world.edit(|resource| resource.spec.paused = true);
-    world.round();
-    world.edit(|resource| resource.spec.tikv.as_mut().unwrap().replicas = 5);
-    world.round();
-    assert_eq!(remembered(&world), 4);
-    world.edit(|resource| resource.spec.paused = false);
-    world.come_to_rest();
-    assert_eq!(remembered(&world), 5);
-}
