@@ -341,11 +341,16 @@ impl<A: Action> Display for Step<A> {
             Act::Grow { object, from, to, .. } => write!(f, "grow {object} from {from} to {to}"),
             Act::SetReplicas { object, from, to, .. } => write!(f, "scale {object} from {from} to {to}"),
             Act::Label { object, labels, annotations, .. } => {
-                let change = |(key, value): (&String, &Option<String>)| match value {
+                let label = |(key, value): (&String, &Option<String>)| match value {
                     Some(value) => format!("{key}={value}"),
                     None => format!("{key}-"),
                 };
-                let changes: Vec<String> = labels.iter().chain(annotations).map(change).collect();
+                // Its value may be the time: a step that is held is the same one a second later, and must be told as the same.
+                let annotation = |(key, value): (&String, &Option<String>)| match value {
+                    Some(_) => key.clone(),
+                    None => format!("{key}-"),
+                };
+                let changes: Vec<String> = labels.iter().map(label).chain(annotations.iter().map(annotation)).collect();
                 write!(f, "label {object} {}", changes.join(","))
             }
             Act::Sync { object, .. } => write!(f, "note on {object}"),
@@ -354,8 +359,39 @@ impl<A: Action> Display for Step<A> {
     }
 }
 
+/// For tests of steps that are about objects alone.
+#[cfg(test)]
+pub(crate) mod no_action {
+    use super::{Action, Serialize};
+
+    #[derive(Clone, Debug, PartialEq, Serialize)]
+    pub(crate) struct NoAction;
+
+    impl std::fmt::Display for NoAction {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(f, "nothing")
+        }
+    }
+
+    impl Action for NoAction {
+        fn target(&self) -> &'static str {
+            ""
+        }
+        fn target_uid(&self) -> &'static str {
+            ""
+        }
+        fn irreversible(&self) -> bool {
+            false
+        }
+        fn name(&self) -> &'static str {
+            "Nothing"
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::no_action::NoAction;
     use super::*;
     use rstest::rstest;
     use serde_json::json;
@@ -379,6 +415,20 @@ mod tests {
         }
         assert_eq!(body["spec"], Value::Null);
         assert_eq!((&body["apiVersion"], &body["kind"]), (&json!(kind.api_version()), &json!(kind.to_string())));
+    }
+
+    /// Else a pause would be told anew all the time.
+    #[test]
+    fn a_step_that_notes_the_time_is_told_in_the_same_way_later() {
+        let told = |time: &str| {
+            let object = ObjectRef { kind: ObjectKind::PersistentVolumeClaim, namespace: "n".into(), name: "a".into() };
+            let labels = [("part".to_owned(), Some("b".to_owned()))].into();
+            let annotations = [("since".to_owned(), Some(time.to_owned())), ("until".to_owned(), None)].into();
+            let over = Over { uid: "u".into(), resource_version: "1".into() };
+            Step::<NoAction>::new(Act::Label { object, over, labels, annotations }, "it was given up").to_string()
+        };
+        assert_eq!(told("1"), "label PersistentVolumeClaim a part=b,since,until-");
+        assert_eq!(told("1"), told("2"));
     }
 
     fn body(kind: ObjectKind, spec: &Value) -> Value {

@@ -71,33 +71,9 @@ fn named(kind: ObjectKind, meta: &Meta) -> ObjectRef {
 mod tests {
     use super::*;
     use crate::gate::Door;
+    use crate::step::no_action::NoAction;
     use crate::views::StatefulSetView;
     use rstest::rstest;
-    use serde::Serialize;
-
-    #[derive(Clone, Debug, PartialEq, Serialize)]
-    struct NoAction;
-
-    impl std::fmt::Display for NoAction {
-        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            write!(f, "nothing")
-        }
-    }
-
-    impl Action for NoAction {
-        fn target(&self) -> &'static str {
-            ""
-        }
-        fn target_uid(&self) -> &'static str {
-            ""
-        }
-        fn irreversible(&self) -> bool {
-            false
-        }
-        fn name(&self) -> &'static str {
-            "Nothing"
-        }
-    }
 
     static OPEN: std::sync::LazyLock<Gate> = std::sync::LazyLock::new(|| Gate::new(Door::Open, Door::Open));
 

@@ -127,6 +127,8 @@ pub struct Scenario<W> {
     pub script: Vec<Step<W>>,
     /// How it ends.
     pub goal: fn(&Scene<'_, W>) -> bool,
+    /// The case whose end is as good as that of a run without perturbations, if there is such a one. Somebody has looked at it.
+    pub or_like: Option<&'static str>,
     /// Whether only the campaigns play it.
     pub long: bool,
 }

@@ -322,11 +322,13 @@ impl Planner<'_> {
             let again = failed.again();
             self.wait(reason!("TaskFailed"), message, false);
             if again > self.scene.observed.now {
+                self.put_off = true;
                 return;
             }
         }
         // Whatever was done just now and has no effect is not done again at once: a mistake must not become a storm.
         if self.scene.repeats_at(ordinal, &task).is_some_and(|at| at > self.scene.observed.now) {
+            self.put_off = true;
             return;
         }
         if task.needs_agent() && !self.scene.pod(ordinal).is_some_and(build::has_agent) {

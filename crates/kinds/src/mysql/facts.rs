@@ -235,6 +235,8 @@ impl Facts {
                 known.known = None;
                 if matches!(task, Task::Clone { .. } | Task::Replace { .. }) {
                     known.copying = end == End::StillRunning;
+                    // That was of the server before; the next one has another identity, perhaps in the same process.
+                    known.saved = None;
                 }
                 known.done = (end == End::Done).then(|| (task.clone(), now));
                 known.failure = match (task, end) {

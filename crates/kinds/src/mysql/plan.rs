@@ -22,12 +22,14 @@ use super::validate::{Validated, validate};
 pub(super) struct Planner<'a> {
     pub(super) scene: Scene<'a>,
     pub(super) plan: Plan<Deed>,
+    /// Whether a task is to be done and is not in the plan: it was tried just now, and is tried again later.
+    pub(super) put_off: bool,
 }
 
 pub(super) fn plan(observed: &Observed<'_, MySql>) -> Plan<Deed> {
     let remembered = observed.memory.entries();
     let scene = Scene::of(observed, entries(&remembered));
-    let mut planner = Planner { scene, plan: Plan::default() };
+    let mut planner = Planner { scene, plan: Plan::default(), put_off: false };
     let trusted = planner.memory();
     planner.plan.settled = observed.settled || planner.settle();
     planner.servers(trusted);

@@ -95,7 +95,7 @@ impl Planner<'_> {
         if state != State::Healthy {
             return Some(format!("the cluster is healthy; it is {}{}", state.as_str(), fleet.not_ready()));
         }
-        let busy = !self.plan.steps.is_empty() || !self.scene.observed.running.is_empty();
+        let busy = self.put_off || !self.plan.steps.is_empty() || !self.scene.observed.running.is_empty();
         busy.then(|| "nothing else is in hand".to_owned())
     }
 

@@ -2,6 +2,7 @@ use rstest::rstest;
 use windlass_core::views::REVISION;
 
 use super::super::deeds::{Deed, Task};
+use super::super::facts::{End, News};
 use super::super::fixture::{Fixture, pod_name};
 use super::*;
 
@@ -56,7 +57,7 @@ fn a_primary_whose_replicas_are_far_behind_waits_forced_or_not(#[values(true, fa
     let pod = fixture.pod(2).clone();
     let mut known = fixture.facts.of(&pod).unwrap().known.clone().unwrap();
     known.replication.as_mut().unwrap().behind = Some(11);
-    fixture.hear(2, super::super::facts::News::Seen(Box::new(known)));
+    fixture.hear(2, News::Seen(Box::new(known)));
     assert_eq!(deletes(&fixture), Vec::<String>::new());
     assert!(fixture.waits().iter().any(|it| it.contains("instance 2 is not far behind any more")), "{:?}", fixture.waits());
 }
@@ -69,6 +70,15 @@ fn a_primary_whose_replicas_are_far_behind_waits_forced_or_not(#[values(true, fa
 #[case::something_runs(|it: &mut Fixture| {
     let deed = Deed { place: it.place(2), task: Task::StopReceiving };
     it.running.push(deed);
+}, "nothing else is in hand")]
+#[case::something_failed_and_is_tried_again(|it: &mut Fixture| {
+    let pod = it.pod(2).clone();
+    let mut known = it.facts.of(&pod).unwrap().known.clone().unwrap();
+    known.acknowledges = false;
+    it.hear(2, News::Seen(Box::new(known.clone())));
+    let task = it.plan().steps.into_iter().find_map(|step| if let Act::Member(deed) = step.act { Some(deed.task) } else { None });
+    it.hear(2, News::Ended { task: task.unwrap(), end: End::Failed { why: "no".into() } });
+    it.hear(2, News::Seen(Box::new(known)));
 }, "nothing else is in hand")]
 fn a_pod_that_works_waits_and_it_is_said_for_what(#[case] change: fn(&mut Fixture), #[case] expected: &str) {
     let mut fixture = outdated(3, &[0, 1]);

@@ -117,7 +117,7 @@ fn scenario(
     script: Vec<Step<Harbour>>,
     goal: fn(&Sight<'_>) -> bool,
 ) -> Scenario<Harbour> {
-    Scenario { name, setup, ready, script, goal, long: false }
+    Scenario { name, setup, ready, script, goal, or_like: None, long: false }
 }
 
 /// Member 0 ends first and lacks the last rows; then the others end.

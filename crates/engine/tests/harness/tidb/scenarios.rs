@@ -167,7 +167,7 @@ fn scenario(
     script: Vec<Step<Quay>>,
     goal: fn(&Sight<'_>) -> bool,
 ) -> Scenario<Quay> {
-    Scenario { name, setup, ready, script, goal, long: false }
+    Scenario { name, setup, ready, script, goal, or_like: None, long: false }
 }
 
 /// With three stores that serve.

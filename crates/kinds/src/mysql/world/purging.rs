@@ -3,9 +3,10 @@
 use rstest::rstest;
 use windlass_api::logbook::mysql::SavedEntry;
 
-use super::super::deeds::Task;
+use super::super::deeds::{Source, Task};
 use super::super::facts::End;
 use super::super::gtid::{GtidSet, Uuid};
+use super::super::instance::Known;
 use super::*;
 
 /// A world where instance 2 has this many of the primary's ten transactions, of which it purged eight.
@@ -87,6 +88,33 @@ fn a_copy_that_nobody_waits_for_any_longer_is_not_begun_again() {
     assert!(waits.contains(&"Cloning".to_owned()), "{waits:?}");
     let (steps, _) = hear(End::Unknown { why: "the connection ended".into() });
     assert!(steps.len() == 1 && steps[0].contains("replace the data of"), "{steps:?}");
+}
+
+/// A copy gives a server another identity, and the event that its process is another one may be late.
+#[test]
+fn what_was_saved_of_a_server_is_not_noted_of_the_next_one() {
+    let mut world = left_behind(5, false, false);
+    let save = world.watched(MySql::plan).steps.into_iter().find_map(|step| match step.act {
+        Act::Member(deed) if matches!(deed.task, Task::Save { .. }) => Some(deed),
+        _ => None,
+    });
+    let Deed { place, task } = save.expect("it is saved first");
+    let before = world.facts.of(&world.children.pods[pod_name(2).as_str()]).unwrap().known.clone().unwrap();
+    let after = Known { server: Uuid::new(77), ..before.clone() };
+    let mut servers_of_what_is_saved = |task: Task, seen: &Known| {
+        for news in [News::Ended { task, end: End::Done }, News::Seen(Box::new(seen.clone()))] {
+            world.facts.learn(Fact { place: place.clone(), news }, world.now);
+        }
+        world.watched(|observed| {
+            let mut logbook = observed.memory.entries();
+            MySql::remember(observed, &mut logbook);
+            logbook.mysql.unwrap().saved.into_iter().map(|it| it.server).collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(servers_of_what_is_saved(task, &before), [before.server.to_string()]);
+    let donor = Source { host: "a".into(), port: 1 };
+    let replaced = servers_of_what_is_saved(Task::Replace { donor, over: String::new() }, &after);
+    assert!(!replaced.contains(&after.server.to_string()), "{replaced:?}");
 }
 
 #[test]
