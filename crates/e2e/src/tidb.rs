@@ -249,6 +249,22 @@ impl Tidb {
         self.tell_store(ordinal, "/standin/speed", &json!({ "regionsPerSecond": regions_per_second })).await
     }
 
+    /// Lets the stand-in of a store keep one region, whatever PD orders; 0 is none.
+    pub async fn hold(&self, ordinal: u16, region: u64) -> Result<()> {
+        self.tell_store(ordinal, "/standin/hold", &json!({ "region": region })).await
+    }
+
+    /// A region that one store has and another one has not.
+    pub async fn region_on(&self, store: u64, not_on: u64) -> Result<u64> {
+        let listed = self.pd("regions").await?;
+        let is_on = |region: &Value, store: u64| {
+            region["peers"].as_array().into_iter().flatten().any(|peer| peer["store_id"].as_u64() == Some(store))
+        };
+        let mut regions = listed["regions"].as_array().context("PD lists no regions")?.iter();
+        let found = regions.find(|region| is_on(region, store) && !is_on(region, not_on));
+        found.and_then(|region| region["id"].as_u64()).with_context(|| format!("store {store} has none that {not_on} has not"))
+    }
+
     /// Cuts the stand-in of a store off from PD, or lets it be heard again.
     pub async fn silence(&self, ordinal: u16, silent: bool) -> Result<()> {
         self.tell_store(ordinal, "/standin/faults", &json!({ "stopHeartbeats": silent })).await

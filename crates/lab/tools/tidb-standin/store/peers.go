@@ -229,7 +229,7 @@ func (s *Store) onRelease(who parting) answer {
 	if r == nil || region.OnStore(r.Region, s.id).GetId() != who.Peer {
 		return answer{Granted: true}
 	}
-	if s.faults.Has(refuseOperators) {
+	if s.faults.Has(refuseOperators) || s.held == who.Region {
 		return answer{}
 	}
 	granted, asked := s.released[who.Peer]

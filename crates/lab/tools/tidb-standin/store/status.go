@@ -14,6 +14,7 @@ func (s *Store) serveStatus() http.Handler {
 	mux.HandleFunc("GET /metrics", s.onMetrics)
 	mux.HandleFunc("GET /config", onConfig)
 	mux.HandleFunc("/standin/speed", s.serveSpeed)
+	mux.HandleFunc("POST /standin/hold", s.onHold)
 	mux.HandleFunc("GET /standin/regions", s.onRegions)
 	if s.options.engine != "" {
 		// It is served from when PD has the store, and regions can arrive from then on.
@@ -58,6 +59,20 @@ func onConfig(writer http.ResponseWriter, _ *http.Request) {
 		},
 		"storage": map[string]any{"engine": "raft-kv"},
 	})
+}
+
+// onHold keeps one region here, whatever PD orders: a drain comes to its last region, and no other region waits for it.
+func (s *Store) onHold(writer http.ResponseWriter, request *http.Request) {
+	var wanted struct {
+		Region uint64 `json:"region"`
+	}
+	if !program.Read(writer, request, &wanted) {
+		return
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.held = wanted.Region
+	program.Reply(writer, http.StatusOK, wanted)
 }
 
 // onRegions tells all that this store knows about its regions.

@@ -96,7 +96,9 @@ type Store struct {
 	// reports are regions that PD shall hear of at once.
 	reports chan uint64
 
-	mutex     sync.Mutex
+	mutex sync.Mutex
+	// held is the region that this store does not give away; 0 is none.
+	held      uint64
 	replicas  map[uint64]*replica
 	released  map[uint64]bool
 	addresses map[uint64]string
