@@ -1,7 +1,7 @@
 //! Events: what people see in `kubectl describe`. Told beside the work; a lost Event never holds it up.
 //!
 //! The same again within a few minutes is counted on the Event that was told first. Of those no more is remembered than what finds them
-//! again: a thousand clusters that are created at once tell of twenty thousand things.
+//! again: clusters that are created by the hundred tell of very many things.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;

@@ -2,6 +2,9 @@
 
 /// All that is asked for is there, up to date and healthy.
 pub const READY: &str = "Ready";
+/// All that is asked for has an effect in this version. It is there only when it is `False`, and names what has none. No part of the API
+/// as others serve it.
+pub const FULLY_SUPPORTED: &str = "FullySupported";
 /// Of a component: leaders are moved away from one of its stores.
 pub const LEADER_EVICTING: &str = "LeaderEvicting";
 /// Of a component: one of its volumes grows.

@@ -35,6 +35,7 @@ mod standing;
 mod status;
 mod stores;
 mod suspend;
+mod unheeded;
 pub mod validate;
 mod volumes;
 mod walk;
@@ -174,8 +175,8 @@ impl Kind for Tidb {
         figures::figures(observed, report)
     }
 
-    fn news(_told: &mut news::Told, observed: &Observed<'_, Self>, report: &Report<'_, Deed>) -> Vec<News> {
-        news::news(observed, report)
+    fn news(told: &mut news::Told, observed: &Observed<'_, Self>, report: &Report<'_, Deed>) -> Vec<News> {
+        news::news(told, observed, report)
     }
 
     fn named(fact: &Fact) -> (&'static str, &'static str) {

@@ -11,10 +11,14 @@ use windlass_core::reason;
 
 use super::Tidb;
 use super::deeds::Deed;
+use super::unheeded;
 
-/// Everything that is told here is on record, and so is told by whoever puts it there.
+/// What was told and is not on record. Everything else that is told here is, and so is told by whoever puts it there.
 #[derive(Debug, Default)]
-pub struct Told;
+pub struct Told {
+    /// What has no effect.
+    unheeded: Option<String>,
+}
 
 fn event(warning: bool, reason: Reason, note: impl Into<String>) -> News {
     News::Event { warning, reason, note: note.into() }
@@ -24,14 +28,14 @@ fn entries(logbook: &LogbookSpec) -> TidbEntries {
     logbook.tidb.clone().unwrap_or_default()
 }
 
-pub(super) fn news(observed: &Observed<'_, Tidb>, report: &Report<'_, Deed>) -> Vec<News> {
+pub(super) fn news(told: &mut Told, observed: &Observed<'_, Tidb>, report: &Report<'_, Deed>) -> Vec<News> {
+    let mut news: Vec<News> = unheeded::news(&mut told.unheeded, observed.resource).into_iter().collect();
     // What was lost and is found again did not happen now.
     if observed.memory.lost().is_some() {
-        return Vec::new();
+        return news;
     }
     let stored = observed.memory.entries();
     let (before, after) = (entries(&stored), entries(report.remembered));
-    let mut news = Vec::new();
     if let (true, Some(id)) = (stored.histories.is_empty(), report.remembered.histories.last()) {
         news.push(event(false, reason!("ClusterFounded"), format!("PD founded cluster {id}")));
     }

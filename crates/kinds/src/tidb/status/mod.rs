@@ -18,6 +18,7 @@ use super::Tidb;
 use super::deeds::Deed;
 use super::scene::{Group, Scene};
 use super::suspend;
+use super::unheeded;
 use super::walk::has_outdated;
 use super::{failover, roll};
 
@@ -64,6 +65,7 @@ fn conditions(scene: &Scene<'_>, report: &Report<'_, Deed>) -> Conditions {
     telling::tell_work(telling::busy(scene.observed, report).as_ref(), stalled.as_ref(), Some(newest), &mut conditions);
     telling::tell_lanes(scene.observed, report, &mut conditions);
     telling::tell_owner(scene.observed, report, stalled.as_ref(), &mut conditions);
+    unheeded::tell(scene.observed.resource, &mut conditions);
     conditions
 }
 
