@@ -62,6 +62,12 @@ impl Terminal {
         wait_for(&format!("{text:?} on the screen"), || Some(self.screen()).filter(|screen| screen.contains(text))).await
     }
 
+    /// Waits until a person sees this and nothing of what was there before: between the two, a screen may be half drawn.
+    pub async fn wait_until_replaced(&self, before: &str, text: &str) -> String {
+        let is_new = |screen: &String| screen.contains(text) && !screen.contains(before);
+        wait_for(&format!("{text:?} instead of {before:?} on the screen"), || Some(self.screen()).filter(is_new)).await
+    }
+
     /// Waits until the program ends, and returns its exit code and all that was written.
     pub async fn end(mut self) -> (i32, String) {
         let status = tokio::time::timeout(LONG, self.child.wait()).await.expect("the program hangs").unwrap();
