@@ -57,7 +57,8 @@ fn with_reason(result: Result<()>, printed: &str) -> Result<()> {
 fn reasons(printed: &str) -> Vec<&str> {
     let mut left = 0;
     let is_part = |line: &&str| {
-        if line.starts_with("Error: ") || line.contains("panicked at") {
+        // A test that said nothing before has its error behind its name.
+        if line.starts_with("Error: ") || line.contains(" ... Error: ") || line.contains("panicked at") {
             left = LINES;
         } else if ["FAILED", "failures:", "test "].iter().any(|end| line.starts_with(end)) {
             left = 0;
@@ -79,6 +80,12 @@ mod tests {
         let error = format!("{:#}", show(command).await.unwrap_err());
         assert!(error.starts_with("Error: no good answer\n    0: too late: "), "{error}");
         assert!(error.ends_with("(exit status: 3)"), "{error}");
+    }
+
+    #[test]
+    fn an_error_behind_the_name_of_its_test_is_a_reason() {
+        let line = "test rights ... Error: refused: list leases";
+        assert_eq!(reasons(&format!("running 1 test\n{line}\nFAILED\n\nfailures:\n    rights\n")), [line]);
     }
 
     #[test]
