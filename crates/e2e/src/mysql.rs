@@ -233,6 +233,16 @@ impl Mysql {
         Ok(self.place.api::<Logbook>().get(&format!("mysql-{NAME}")).await?.spec)
     }
 
+    /// Waits until it is settled who acknowledges commits: then whoever else fails can be replaced.
+    pub async fn wait_until_settled(&self) -> Result<()> {
+        wait_for("it is settled who acknowledges", LONG, async || {
+            let councils = self.logbook().await?.mysql.map(|entries| entries.councils).unwrap_or_default();
+            ensure!(councils.len() == 1, "{councils:?}");
+            Ok(())
+        })
+        .await
+    }
+
     /// Waits until a step with these words is held.
     pub async fn wait_until_held(&self, words: &str) -> Result<()> {
         wait_for(&format!("a step is held: {words}"), LONG, async || {

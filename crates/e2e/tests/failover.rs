@@ -78,6 +78,8 @@ async fn fail_over(stage: &Stage, failovers: usize) -> Result<(usize, Vec<(Fault
 /// Lets it happen, waits until another instance takes writes and all is well again, and tells how long the first write took.
 async fn befall(mysql: &Mysql, writer: &Writer, fault: Fault) -> Result<f64> {
     writer.goes_on().await?;
+    // Before that, the instance that had the office before may be needed to replace the one that has it.
+    mysql.wait_until_settled().await?;
     let before = mysql.primary().await?;
     let last = writer.rows().last().cloned().context("no row was written yet")?;
     let pid = mysql.process(before).await?;
@@ -96,9 +98,9 @@ async fn befall(mysql: &Mysql, writer: &Writer, fault: Fault) -> Result<f64> {
         rows.iter().find(|row| counts(row)).cloned().with_context(|| format!("not yet; the last one: {:?}", rows.last()))
     })
     .await;
-    // Whatever came of it, it is put right.
+    // Whatever came of it, it is put right, if the kubelet has not.
     if fault == Fault::Stopped {
-        kill_process(pid, Signal::CONT)?;
+        let _is_gone = kill_process(pid, Signal::CONT);
     }
     drop(loss);
     let first = first?;

@@ -63,16 +63,14 @@ async fn upgrade_and_leave(tidb: &Tidb) -> Result<()> {
     tidb.patch(&json!({ "spec": { "version": AFTER, "tikv": { "replicas": 3 } } })).await?;
     let (mut evicted, mut broken) = (BTreeSet::new(), Vec::new());
     wait_for("all that stay have the new version", LONGEST, async || {
-        // PD's leader and the one that is asked restart as well: then nothing is learned this time.
-        if let (Ok(evictions), Ok(stores)) = (tidb.evictions().await, tidb.stores().await) {
-            evicted.extend(evictions);
-            // Missing is who does not run, either: a new leader of PD has not heard from any.
-            let running = tidb.ready_pods_of(Component::Tikv).await?;
-            let (up, missing): (Vec<_>, Vec<_>) =
-                stores.iter().filter(|it| it.stays()).partition(|it| it.state == "Up" || running.contains(&it.pod));
-            if missing.len() > 1 || up.len() + missing.len() < 3 {
-                broken.push(format!("{} stores serve, and {} are missing: {stores:?}", up.len(), missing.len()));
-            }
+        evicted.extend(tidb.evictions().await?);
+        let stores = tidb.stores().await?;
+        // Missing is who does not run, either: a new leader of PD has not heard from any.
+        let running = tidb.ready_pods_of(Component::Tikv).await?;
+        let (up, missing): (Vec<_>, Vec<_>) =
+            stores.iter().filter(|it| it.stays()).partition(|it| it.state == "Up" || running.contains(&it.pod));
+        if missing.len() > 1 || up.len() + missing.len() < 3 {
+            broken.push(format!("{} stores serve, and {} are missing: {stores:?}", up.len(), missing.len()));
         }
         are_all(tidb, AFTER).await?;
         ensure!(versions(tidb, Component::Tikv).await?.len() == 3, "stores still leave");

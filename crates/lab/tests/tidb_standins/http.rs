@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Long: what is asked once must be answered on a busy machine, too.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a server answers, as JSON when it is that, else as text; nothing when it does not answer.
 pub fn ask(method: &str, address: &str, path: &str, body: Option<&Value>) -> Value {
