@@ -128,8 +128,18 @@ pub(crate) const CLUSTERS: &[Rule] = &[
         resources: &["persistentvolumeclaims"],
         verbs: &["delete", "get", "list", "patch", "watch"],
         names: &[],
-        why: "whether a cluster is new or has data; patch: a larger request of storage, labels, and the mark on those of a store that has left \
-              TiDB; get: whether such a claim is there, and what discovery may do; delete: marked ones, with their UID as precondition",
+        why: "whether a cluster is new or has data; patch: a larger request of storage, labels, the mark on those of a store that has left \
+              TiDB, and what their volumes were told; get: whether such a claim is there, and what discovery may do; delete: marked ones, with \
+              their UID as precondition",
+    },
+    Rule {
+        groups: &[""],
+        resources: &["persistentvolumes"],
+        verbs: &["get", "patch"],
+        names: &[],
+        why: "what becomes of the volumes of TiDB when their claims are gone; get: whether one belongs to the claim, once for each claim and \
+              change of the spec; patch: its reclaim policy. A Role for one namespace cannot give it: volumes do as their StorageClass says \
+              then",
     },
     Rule {
         groups: &[""],

@@ -90,8 +90,9 @@ pub trait Kind: Sized + Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Adds a fact to what is known.
-    fn learn(facts: &mut Self::Facts, fact: Self::Fact, now: Timestamp);
+    /// Adds a fact to what is known, and tells whether it says anything new. An answer that does not is no reason for a pass while
+    /// nobody waits for one.
+    fn learn(facts: &mut Self::Facts, fact: Self::Fact, now: Timestamp) -> bool;
 
     /// Drops what is known of pods that are not there any more.
     fn forget(facts: &mut Self::Facts, children: &Children);

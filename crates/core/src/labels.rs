@@ -59,6 +59,8 @@ pub const SYNCED_LABELS: &str = "windlass.dev/synced-labels";
 pub const RELEASE: &str = "windlass.dev/release";
 /// The hash of what was last applied; equal means that there is nothing to write.
 pub const DESIRED_HASH: &str = "windlass.dev/desired-hash";
+/// On a claim: what becomes of its volume when it is gone, as it was said to the volume ([`reclaim`](crate::reclaim)).
+pub const RECLAIM_POLICY: &str = "windlass.dev/reclaim-policy";
 
 /// Owns what Windlass wants of an object. The same for all releases, so that ownership passes
 /// over when one release hands a cluster to another.

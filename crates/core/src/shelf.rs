@@ -2,33 +2,101 @@
 //!
 //! It is read like a map. Whoever holds a copy of it shares the objects with it, so one object that moves costs the copy of that one, and
 //! not of the cluster. And it has no empty places: a map that has room for eleven pods takes kilobytes for the three that there are.
+//!
+//! A shelf that nobody changes can be packed: then it is a tenth as large, and each copy of it is unpacked when somebody looks into it,
+//! for as long as that copy is held.
 
 use std::fmt;
 use std::ops::Index;
 use std::slice;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::packing::{pack, unpack};
+
+/// Names and values, in the order of the names.
+type Values<V> = Vec<(String, Arc<V>)>;
 
 /// Values by name, in the order of their names.
-#[derive(Clone, PartialEq, Eq)]
 pub struct Shelf<V> {
-    all: Vec<(String, Arc<V>)>,
+    /// Nothing while they are packed.
+    loose: Values<V>,
+    packed: Option<Box<Packed<V>>>,
+}
+
+/// Values that are packed. There is at least one.
+struct Packed<V> {
+    bytes: Arc<[u8]>,
+    unpack: fn(&[u8]) -> Values<V>,
+    /// What is in there, once somebody looked.
+    unpacked: OnceLock<Values<V>>,
+}
+
+impl<V> Packed<V> {
+    fn all(&self) -> &Values<V> {
+        self.unpacked.get_or_init(|| (self.unpack)(&self.bytes))
+    }
 }
 
 impl<V> Default for Shelf<V> {
     fn default() -> Self {
-        Self { all: Vec::new() }
+        Self { loose: Vec::new(), packed: None }
     }
 }
 
+impl<V> Clone for Shelf<V> {
+    /// A copy of what is packed is packed, whoever looked into the original.
+    fn clone(&self) -> Self {
+        let packed = self
+            .packed
+            .as_ref()
+            .map(|it| Box::new(Packed { bytes: Arc::clone(&it.bytes), unpack: it.unpack, unpacked: OnceLock::new() }));
+        Self { loose: self.loose.clone(), packed }
+    }
+}
+
+impl<V: PartialEq> PartialEq for Shelf<V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.all() == other.all()
+    }
+}
+
+impl<V: Eq> Eq for Shelf<V> {}
+
 impl<V> Shelf<V> {
+    fn all(&self) -> &Values<V> {
+        self.packed.as_ref().map_or(&self.loose, |packed| packed.all())
+    }
+
+    /// Whoever changes something changes loose values.
+    fn all_mut(&mut self) -> &mut Values<V> {
+        if let Some(packed) = self.packed.take() {
+            packed.all();
+            self.loose = packed.unpacked.into_inner().unwrap_or_default();
+        }
+        &mut self.loose
+    }
+
+    /// Whether it is as small as it can be: empty, or packed, and nobody looked into it.
+    pub fn is_closed(&self) -> bool {
+        self.packed.as_ref().map_or(self.loose.is_empty(), |packed| packed.unpacked.get().is_none())
+    }
+
+    /// Whether it is packed, looked into or not.
+    pub fn is_packed(&self) -> bool {
+        self.packed.is_some()
+    }
+
     fn place(&self, name: &str) -> Result<usize, usize> {
-        self.all.binary_search_by(|(has, _)| has.as_str().cmp(name))
+        self.all().binary_search_by(|(has, _)| has.as_str().cmp(name))
     }
 
     /// The value of this name.
     pub fn get(&self, name: &str) -> Option<&V> {
         let place = self.place(name).ok()?;
-        self.all.get(place).map(|(_, value)| &**value)
+        self.all().get(place).map(|(_, value)| &**value)
     }
 
     /// Whether there is a value of this name.
@@ -38,49 +106,50 @@ impl<V> Shelf<V> {
 
     /// All names and values.
     pub fn iter(&self) -> Iter<'_, V> {
-        Iter(self.all.iter())
+        Iter(self.all().iter())
     }
 
     /// All names.
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = &String> + Clone {
-        self.all.iter().map(|(name, _)| name)
+        self.all().iter().map(|(name, _)| name)
     }
 
     /// All values.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &V> + Clone {
-        self.all.iter().map(|(_, value)| &**value)
+        self.all().iter().map(|(_, value)| &**value)
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.all.len()
+        self.all().len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.packed.is_none() && self.loose.is_empty()
     }
 
     /// Gives a name this value.
     pub fn insert(&mut self, name: String, value: V) {
         match self.place(&name) {
-            Ok(place) => self.all[place].1 = Arc::new(value),
+            Ok(place) => self.all_mut()[place].1 = Arc::new(value),
             Err(place) => {
+                let all = self.all_mut();
                 // Room for one more, and not for as many again: most clusters never have more than they begin with.
-                self.all.reserve_exact(1);
-                self.all.insert(place, (name, Arc::new(value)));
+                all.reserve_exact(1);
+                all.insert(place, (name, Arc::new(value)));
             }
         }
     }
 
     /// Takes away all that are not wanted.
     pub fn retain(&mut self, mut wanted: impl FnMut(&String, &V) -> bool) {
-        self.all.retain(|(name, value)| wanted(name, value));
+        self.all_mut().retain(|(name, value)| wanted(name, value));
     }
 
     /// Takes all of them away.
     pub fn clear(&mut self) {
-        self.all.clear();
+        *self = Self::default();
     }
 }
 
@@ -88,29 +157,56 @@ impl<V: Clone> Shelf<V> {
     /// Takes a name away. What others share is copied.
     pub fn remove(&mut self, name: &str) -> Option<V> {
         let place = self.place(name).ok()?;
-        Some(Arc::unwrap_or_clone(self.all.remove(place).1))
+        Some(Arc::unwrap_or_clone(self.all_mut().remove(place).1))
     }
 
     /// The value of this name, to be changed. Others who share it keep it as it is.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut V> {
         let place = self.place(name).ok()?;
-        self.all.get_mut(place).map(|(_, value)| Arc::make_mut(value))
+        self.all_mut().get_mut(place).map(|(_, value)| Arc::make_mut(value))
     }
 
     /// The value of this name, to be changed, which is made when there is none.
     pub fn get_or_insert_with(&mut self, name: String, make: impl FnOnce() -> V) -> &mut V {
-        let place = self.place(&name).unwrap_or_else(|place| {
-            self.all.reserve_exact(1);
-            self.all.insert(place, (name, Arc::new(make())));
+        let place = self.place(&name);
+        let all = self.all_mut();
+        let place = place.unwrap_or_else(|place| {
+            all.reserve_exact(1);
+            all.insert(place, (name, Arc::new(make())));
             place
         });
-        Arc::make_mut(&mut self.all[place].1)
+        Arc::make_mut(&mut all[place].1)
     }
 
     /// All values, to be changed.
     pub fn values_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut V> {
-        self.all.iter_mut().map(|(_, value)| Arc::make_mut(value))
+        self.all_mut().iter_mut().map(|(_, value)| Arc::make_mut(value))
     }
+}
+
+impl<V: Serialize + DeserializeOwned + PartialEq> Shelf<V> {
+    /// Makes it as small as it can be. Nothing is packed that would not come out again as it went in.
+    pub fn pack(&mut self) {
+        if let Some(packed) = &mut self.packed {
+            packed.unpacked = OnceLock::new();
+            return;
+        }
+        let loose: Vec<(&str, &V)> = self.loose.iter().map(|(name, value)| (name.as_str(), &**value)).collect();
+        let bytes = if loose.is_empty() { None } else { pack(&loose) };
+        if let Some(bytes) = bytes.filter(|bytes| unpack_all(bytes) == self.loose) {
+            self.loose = Vec::new();
+            self.packed = Some(Box::new(Packed { bytes: bytes.into(), unpack: unpack_all, unpacked: OnceLock::new() }));
+        }
+    }
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "it was unpacked once before it was kept; to believe that everything is gone would be worse"
+)]
+fn unpack_all<V: DeserializeOwned>(bytes: &[u8]) -> Values<V> {
+    let all: Vec<(String, V)> = unpack(bytes).expect("what was packed can be unpacked");
+    all.into_iter().map(|(name, value)| (name, Arc::new(value))).collect()
 }
 
 /// Goes through names and values.
@@ -199,9 +295,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_read_as_a_map_is(changes in proptest::collection::vec(("[a-d]{1,2}", any::<u8>(), any::<bool>()), 0..20)) {
+        fn it_is_read_as_a_map_is_packed_or_not(
+            changes in proptest::collection::vec(("[a-d]{1,2}", any::<u8>(), any::<bool>(), any::<bool>()), 0..20)
+        ) {
             let (mut shelf, mut map) = (Shelf::default(), BTreeMap::new());
-            for (name, value, is_put) in changes {
+            for (name, value, is_put, is_packed) in changes {
+                if is_packed {
+                    shelf.pack();
+                    prop_assert!(shelf.is_closed());
+                    shelf = shelf.clone();
+                }
                 if is_put {
                     shelf.insert(name.clone(), value);
                     map.insert(name, value);
@@ -226,6 +329,20 @@ mod tests {
         *shelf.get_mut("a").unwrap() = 3;
         assert_eq!((before["a"], shelf["a"]), (1, 3));
         assert!(std::ptr::eq(&raw const before["b"], &raw const shelf["b"]));
+    }
+
+    #[test]
+    fn what_is_packed_is_small_until_somebody_looks_and_a_copy_of_it_is_small_again() {
+        let text = "the same words in every object, ".repeat(100);
+        let mut shelf: Shelf<String> = (0..9).map(|number| (number.to_string(), text.clone())).collect();
+        assert!(!shelf.is_closed());
+        shelf.pack();
+        let packed = shelf.packed.as_ref().unwrap();
+        assert!(packed.bytes.len() < 300, "{}", packed.bytes.len());
+        assert_eq!(shelf["3"], text);
+        assert!(!shelf.is_closed() && shelf.clone().is_closed());
+        shelf.pack();
+        assert!(shelf.is_closed() && !shelf.is_empty());
     }
 
     #[test]

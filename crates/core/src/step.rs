@@ -240,6 +240,17 @@ pub enum Act<A> {
         /// The size that it is to ask for.
         to: String,
     },
+    /// Say what becomes of the volume of a claim when the claim is gone, and note on the claim that it was said.
+    SetReclaim {
+        /// Which claim.
+        object: ObjectRef,
+        /// As it was when this was decided.
+        over: Over,
+        /// The volume that it is bound to.
+        volume: String,
+        /// `Retain`, `Delete` or `Recycle`.
+        policy: String,
+    },
     /// Change the size of a `StatefulSet`.
     SetReplicas {
         /// Which object.
@@ -294,6 +305,7 @@ impl<A: Action> Step<A> {
             | Act::DeleteAlone { .. }
             | Act::TakeOver { .. }
             | Act::Grow { .. }
+            | Act::SetReclaim { .. }
             | Act::SetReplicas { .. } => Some(Lane::Resources),
             Act::Label { .. } | Act::Member(_) => Some(Lane::Clustering),
             Act::Sync { .. } => None,
@@ -307,6 +319,7 @@ impl<A: Action> Step<A> {
             Act::Delete { object, over }
             | Act::DeleteAlone { object, over }
             | Act::Grow { object, over, .. }
+            | Act::SetReclaim { object, over, .. }
             | Act::SetReplicas { object, over, .. }
             | Act::Label { object, over, .. }
             | Act::Sync { object, over, .. } => Some((object, Some(over))),
@@ -323,6 +336,7 @@ impl<A: Action> Step<A> {
             Act::DeleteAlone { .. } => "DeleteAlone",
             Act::TakeOver { .. } => "TakeOver",
             Act::Grow { .. } => "Grow",
+            Act::SetReclaim { .. } => "SetReclaim",
             Act::SetReplicas { .. } => "SetReplicas",
             Act::Label { .. } => "Label",
             Act::Sync { .. } => "Sync",
@@ -339,6 +353,7 @@ impl<A: Action> Display for Step<A> {
             Act::DeleteAlone { object, .. } => write!(f, "delete {object} alone and make it again"),
             Act::TakeOver { object, .. } => write!(f, "take over {object}"),
             Act::Grow { object, from, to, .. } => write!(f, "grow {object} from {from} to {to}"),
+            Act::SetReclaim { object, policy, .. } => write!(f, "set reclaim policy {policy} on the volume of {object}"),
             Act::SetReplicas { object, from, to, .. } => write!(f, "scale {object} from {from} to {to}"),
             Act::Label { object, labels, annotations, .. } => {
                 let label = |(key, value): (&String, &Option<String>)| match value {
@@ -390,51 +405,4 @@ pub(crate) mod no_action {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::no_action::NoAction;
-    use super::*;
-    use rstest::rstest;
-    use serde_json::json;
-
-    #[rstest]
-    #[case(ObjectKind::Service, json!({ "type": "ClusterIP" }), "spec")]
-    #[case(ObjectKind::Deployment, json!({ "replicas": 1 }), "spec")]
-    #[case(ObjectKind::ConfigMap, json!({ "file": "text" }), "data")]
-    fn what_an_object_is_about_lies_in_one_field(#[case] kind: ObjectKind, #[case] spec: Value, #[case] field: &str) {
-        assert_eq!(body(kind, &spec)[field], spec);
-    }
-
-    #[rstest]
-    #[case(ObjectKind::ServiceAccount, json!({ "automountServiceAccountToken": false }))]
-    #[case(ObjectKind::Role, json!({ "rules": [{ "verbs": ["get"] }] }))]
-    #[case(ObjectKind::RoleBinding, json!({ "subjects": [{ "name": "a" }], "roleRef": { "name": "a" } }))]
-    fn or_in_all_of_them(#[case] kind: ObjectKind, #[case] fields: Value) {
-        let body = body(kind, &fields);
-        for (name, value) in fields.as_object().unwrap() {
-            assert_eq!(body[name], *value);
-        }
-        assert_eq!(body["spec"], Value::Null);
-        assert_eq!((&body["apiVersion"], &body["kind"]), (&json!(kind.api_version()), &json!(kind.to_string())));
-    }
-
-    /// Else a pause would be told anew all the time.
-    #[test]
-    fn a_step_that_notes_the_time_is_told_in_the_same_way_later() {
-        let told = |time: &str| {
-            let object = ObjectRef { kind: ObjectKind::PersistentVolumeClaim, namespace: "n".into(), name: "a".into() };
-            let labels = [("part".to_owned(), Some("b".to_owned()))].into();
-            let annotations = [("since".to_owned(), Some(time.to_owned())), ("until".to_owned(), None)].into();
-            let over = Over { uid: "u".into(), resource_version: "1".into() };
-            Step::<NoAction>::new(Act::Label { object, over, labels, annotations }, "it was given up").to_string()
-        };
-        assert_eq!(told("1"), "label PersistentVolumeClaim a part=b,since,until-");
-        assert_eq!(told("1"), told("2"));
-    }
-
-    fn body(kind: ObjectKind, spec: &Value) -> Value {
-        let object = ObjectRef { kind, namespace: "n".into(), name: "a".into() };
-        let owner = Owner { api_version: "v1".into(), kind: "A".into(), name: "a".into(), uid: "u".into() };
-        let (labels, annotations) = (BTreeMap::new(), BTreeMap::new());
-        Manifest { object, labels, annotations, owner, spec: spec.clone(), over: None, never_held: false }.body()
-    }
-}
+mod tests;

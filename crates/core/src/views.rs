@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::labels::AS_GOOD_AS;
@@ -13,7 +14,7 @@ use crate::shelf::Shelf;
 use crate::step::{ObjectKind, ObjectRef, Over};
 
 /// What every object has.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Meta {
     /// `metadata.namespace`
     pub namespace: String,
@@ -45,7 +46,7 @@ impl Meta {
 }
 
 /// JSON kept as text: a tenth of the memory of a parsed value.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compact(Box<str>);
 
 impl Compact {
@@ -61,7 +62,7 @@ impl Compact {
 }
 
 /// A child that is applied as a whole: Service, disruption budget, `StatefulSet`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObjectView {
     /// Its metadata.
     pub meta: Meta,
@@ -71,7 +72,7 @@ pub struct ObjectView {
 }
 
 /// A `StatefulSet`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StatefulSetView {
     /// Metadata and spec.
     pub object: ObjectView,
@@ -100,6 +101,14 @@ impl StatefulSetView {
         self.revision_of(pod).is_some_and(|(has, newest)| has == newest || self.is_as_good(has))
     }
 
+    /// Whether pods are on their way from one template to another: the one that the controller began with is neither the newest nor as
+    /// good. A set that was taken over may be between two that are as good for as long as it lives.
+    pub fn is_rolling(&self) -> bool {
+        self.current_revision
+            .as_deref()
+            .is_some_and(|began| Some(began) != self.update_revision.as_deref() && !self.is_as_good(began))
+    }
+
     /// Which template a pod has, and which is the newest.
     fn revision_of<'a>(&'a self, pod: &'a PodView) -> Option<(&'a str, &'a str)> {
         Some((pod.meta.labels.get(REVISION)?, self.update_revision.as_deref()?))
@@ -111,7 +120,7 @@ impl StatefulSetView {
 }
 
 /// A pod.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PodView {
     /// Its metadata.
     pub meta: Meta,
@@ -134,7 +143,7 @@ pub struct PodView {
 }
 
 /// A claim.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClaimView {
     /// Its metadata.
     pub meta: Meta,
@@ -142,6 +151,8 @@ pub struct ClaimView {
     pub requested: Option<String>,
     /// `spec.storageClassName`
     pub class: Option<String>,
+    /// The volume that it is bound to: `spec.volumeName`, once `status.phase` says so. A claim may ask for one that is not there.
+    pub volume: Option<String>,
 }
 
 /// Everything of one cluster that the caches hold, by name.
@@ -192,6 +203,56 @@ impl Children {
         all.get(&object.name)
     }
 
+    /// Makes them as small as they can be.
+    pub fn pack(&mut self) {
+        let Self {
+            stateful_sets,
+            services,
+            disruption_budgets,
+            pods,
+            claims,
+            templates,
+            config_maps,
+            secrets,
+            service_accounts,
+            deployments,
+            roles,
+            role_bindings,
+        } = self;
+        stateful_sets.pack();
+        pods.pack();
+        claims.pack();
+        let applied = [services, disruption_budgets, templates, config_maps, secrets, service_accounts, deployments, roles];
+        applied.into_iter().chain([role_bindings]).for_each(Shelf::pack);
+    }
+
+    /// Whether they are as small as they can be.
+    pub fn are_closed(&self) -> bool {
+        let applied = self.all_applied().into_iter().all(Shelf::is_closed);
+        applied && self.stateful_sets.is_closed() && self.pods.is_closed() && self.claims.is_closed()
+    }
+
+    /// Whether any of them are packed, looked into or not.
+    pub fn are_packed(&self) -> bool {
+        let applied = self.all_applied().into_iter().any(Shelf::is_packed);
+        applied || self.stateful_sets.is_packed() || self.pods.is_packed() || self.claims.is_packed()
+    }
+
+    /// All kinds that are applied as a whole and have nothing else to tell.
+    fn all_applied(&self) -> [&Shelf<ObjectView>; 9] {
+        [
+            &self.services,
+            &self.disruption_budgets,
+            &self.templates,
+            &self.config_maps,
+            &self.secrets,
+            &self.service_accounts,
+            &self.deployments,
+            &self.roles,
+            &self.role_bindings,
+        ]
+    }
+
     /// Whether anything exists that tells of a cluster that was there before.
     pub fn tell_of_a_past(&self) -> bool {
         !(self.stateful_sets.is_empty() && self.pods.is_empty() && self.claims.is_empty())
@@ -222,5 +283,23 @@ mod tests {
         let mut pod = PodView::default();
         pod.meta.labels.extend(has.map(|has| (REVISION.to_owned(), has.to_owned())));
         assert_eq!((set.is_outdated(&pod), set.is_current(&pod)), (outdated, current));
+    }
+
+    #[rstest]
+    #[case::at_rest(Some("r2"), Some("r2"), None, false)]
+    #[case::on_the_way(Some("r1"), Some("r2"), None, true)]
+    #[case::from_one_that_is_as_good(Some("r1"), Some("r2"), Some("r1"), false)]
+    #[case::another_one_is_as_good(Some("r0"), Some("r2"), Some("r1"), true)]
+    #[case::just_made(None, Some("r2"), None, false)]
+    fn a_set_between_two_templates(
+        #[case] began: Option<&str>,
+        #[case] newest: Option<&str>,
+        #[case] as_good: Option<&str>,
+        #[case] rolls: bool,
+    ) {
+        let (current_revision, update_revision) = (began.map(Into::into), newest.map(Into::into));
+        let mut set = StatefulSetView { update_revision, current_revision, ..StatefulSetView::default() };
+        set.object.meta.annotations.extend(as_good.map(|good| (AS_GOOD_AS.to_owned(), good.to_owned())));
+        assert_eq!(set.is_rolling(), rolls);
     }
 }

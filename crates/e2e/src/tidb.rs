@@ -4,6 +4,7 @@ mod by_hand;
 pub mod drains;
 mod pauses;
 pub mod scaling;
+mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,9 +63,10 @@ fn of(component: Component) -> ListParams {
 }
 
 impl Place {
-    /// Applies the TiDB example, changed as asked, and waits until it is Ready.
+    /// Applies the TiDB example, changed as asked, and waits until it is Ready. Its volumes go with its claims, since a lab's disk is small.
     pub async fn tidb(&self, change: impl FnOnce(&mut Value)) -> Result<Tidb> {
         let mut cluster: Value = serde_saphyr::from_str(&read_repository(MANIFEST)?).context("the example cannot be read")?;
+        cluster["spec"]["pvReclaimPolicy"] = "Delete".into();
         change(&mut cluster);
         self.apply(&[cluster]).await?;
         let tidb = Tidb { place: self.clone() };

@@ -19,7 +19,11 @@ const ROUND: Round<'_> = Round { from: 6, parallelism: NonZeroU16::MIN.saturatin
 /// How long nothing may happen. The length is the point.
 const WATCHED: Duration = Duration::from_secs(20);
 
+/// Nothing is said of what becomes of volumes.
 fn six_stores(cluster: &mut Value) {
+    if let Some(spec) = cluster["spec"].as_object_mut() {
+        spec.remove("pvReclaimPolicy");
+    }
     cluster["spec"]["tikv"]["replicas"] = 6.into();
     move_freely(cluster);
     cluster["spec"]["tikv"]["scalePolicy"] = json!({ "scaleInParallelism": 2, "scaleOutParallelism": 3 });
@@ -33,11 +37,14 @@ async fn stores_come_and_leave_several_at_a_time() -> Result<()> {
         .with_namespace("stores", true, async |place| {
             let tidb = place.tidb(six_stores).await?;
             check_members(&tidb, 6).await?;
+            // The lab's StorageClass says Delete.
+            tidb.wait_for_policy("Retain").await?;
             stage.audit().check_restricted(place.namespace(), since)?;
             leave_and_come_back(&tidb).await?;
             call_off(&tidb).await?;
             refuse_too_few(&tidb).await?;
-            refuse_no_pd(&tidb).await
+            refuse_no_pd(&tidb).await?;
+            tidb.set_policy("Delete").await
         })
         .await
 }
@@ -69,6 +76,10 @@ async fn leave_and_come_back(tidb: &Tidb) -> Result<()> {
     stage.say(&format!("6 -> 3, two at a time: {watched:?}, efficiency {efficiency:.2}"));
     ensure!(watched.sizes.len() > 2, "no progress was shown: {:?}", watched.sizes);
     ROUND.come(tidb, &claims).await?;
+    // The volumes of those that came in their place are others.
+    let gone = ["3", "4", "5"].map(|ordinal| format!("tikv-tidb-tikv-{ordinal}"));
+    let gone = gone.into_iter().filter_map(|name| claims.get(&name)?.spec.as_ref()?.volume_name.clone());
+    tidb.check_kept_and_let_go(gone).await?;
     for store in tidb.stores_that_stay().await?.values() {
         let stayed = ["tidb-tikv-0", "tidb-tikv-1", "tidb-tikv-2"].contains(&store.pod.as_str());
         ensure!(before.contains_key(&store.id) == stayed, "{store:?}, before: {before:?}");

@@ -71,7 +71,9 @@ async fn a_paused_cluster_stays_as_it_is_and_all_changes_come_as_one() -> Result
             let since = stage.audit().mark()?;
             provoke(&tidb).await?;
             check_discovery_and_status_go_on(&tidb).await?;
-            tidb.wait_until_held(&["StatefulSet tidb-pd", "StatefulSet tidb-tikv", "Service tidb-pd-peer"]).await?;
+            // The note of the policy before goes first, so the volumes have not been told yet.
+            let held = ["StatefulSet tidb-pd", "StatefulSet tidb-tikv", "Service tidb-pd-peer", "windlass.dev/reclaim-policy-"];
+            tidb.wait_until_held(&held).await?;
             let minutes = number(MINUTES).unwrap_or(1);
             tokio::time::sleep(Duration::from_mins(minutes)).await;
             let told = tidb.only_told_since(since)?;
@@ -81,12 +83,15 @@ async fn a_paused_cluster_stays_as_it_is_and_all_changes_come_as_one() -> Result
             stage.restart_operator().await?;
             tidb.wait_until_held(&["StatefulSet tidb-pd", "StatefulSet tidb-tikv"]).await?;
             tidb.only_told_since(since)?;
+            tidb.check_policy("Delete").await?;
+            tidb.check_volumes_untouched(since).await?;
 
             tidb.silence(2, false).await?;
             tidb.resume().await?;
             tidb.wait_until_ready().await?;
             check_one_revision_more(place, &before).await?;
-            check_changes(&tidb).await
+            check_changes(&tidb).await?;
+            tidb.set_policy("Delete").await
         })
         .await
 }
@@ -110,7 +115,7 @@ async fn provoke(tidb: &Tidb) -> Result<()> {
     // Three changes of what pods run with, and more.
     tidb.patch(&json!({ "spec": { "version": "v8.1.1" } })).await?;
     tidb.patch(&json!({ "spec": { "labels": { "berth": "north" } } })).await?;
-    tidb.patch(&json!({ "spec": { "annotations": { "berth": "north" } } })).await?;
+    tidb.patch(&json!({ "spec": { "annotations": { "berth": "north" }, "pvReclaimPolicy": "Retain" } })).await?;
     tidb.patch(&json!({ "spec": { "tikv": { "replicas": 4, "requests": { "storage": "2Gi" } }, "tidb": { "replicas": 2 } } }))
         .await?;
     tidb.patch(&json!({ "spec": { "suspendAction": { "suspendStatefulSet": true } } })).await?;
@@ -156,6 +161,7 @@ async fn check_changes(tidb: &Tidb) -> Result<()> {
     for pod in tidb.pods().await? {
         ensure!(pod.labels().get("berth").is_some_and(|it| it == "north"), "{} has the old template", pod.name_any());
     }
+    tidb.check_policy("Retain").await?;
     ensure!(tidb.place.has::<Service>("tidb-pd-peer").await?, "the Service of PD's members is not back");
     // Four of TiKV and one of TiFlash.
     tidb.wait_until_up(5).await.map(drop)

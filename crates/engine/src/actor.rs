@@ -26,6 +26,7 @@ use crate::metrics::{ClusterMetrics, Metrics};
 use crate::neighbours::Neighbours;
 use crate::options::{Copy, Shelf};
 use crate::pass::Next;
+use crate::reclaim::Refusals;
 use crate::rest::Rest;
 
 /// How long a pass may take before it is given up; each request in it has a deadline of its own.
@@ -53,6 +54,8 @@ pub(crate) struct Shared<K: Kind, M> {
     pub(crate) overlaps: Overlaps,
     /// Who signs certificates.
     pub(crate) authority: Option<Arc<Authority>>,
+    /// What cannot be done to volumes now.
+    pub(crate) refusals: Refusals,
 }
 
 /// What an actor listens to.
@@ -90,8 +93,8 @@ pub(crate) struct Actor<K: Kind, M> {
     pub(crate) key: Key,
     pub(crate) shared: Arc<Shared<K, M>>,
     pub(crate) gauges: ClusterMetrics,
-    /// The custom resource as the last pass saw it.
-    pub(crate) last_seen: Option<Arc<K::Resource>>,
+    /// The UID of the custom resource that the last pass saw.
+    pub(crate) last_seen: Option<String>,
     pub(crate) facts: K::Facts,
     pub(crate) answered: BTreeMap<ObjectRef, Answered>,
     /// Actions that run now.
@@ -123,7 +126,9 @@ pub(crate) struct Actor<K: Kind, M> {
     /// Since when another release was seen to hold the cluster.
     pub(crate) foreign_since: Option<tokio::time::Instant>,
     /// What the objects were found as they should be with.
-    pub(crate) rest: Option<Arc<Rest<K>>>,
+    pub(crate) rest: Option<Rest>,
+    /// The children that the last pass saw. Those that two passes in a row saw are worth packing.
+    pub(crate) at_rest: Option<u64>,
     /// The user's ConfigMap, as it was read last.
     pub(crate) copy: Option<Copy>,
     /// The copy of labels that was refused last.
@@ -142,6 +147,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             shared,
             last_seen: None,
             rest: None,
+            at_rest: None,
             copy: None,
             facts: K::Facts::default(),
             answered: BTreeMap::new(),
@@ -169,6 +175,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
     pub(crate) async fn run(mut self, signals: Signals) -> Result<(), Broken> {
         let Signals { wake, leave, stop } = signals;
         let mut next = Next::new("Begun", Duration::ZERO);
+        let mut due = tokio::time::Instant::now();
         loop {
             tokio::select! {
                 biased;
@@ -179,8 +186,12 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                     return Ok(());
                 }
                 () = wake.notified(), if next.heeds_changes => {}
-                Some(message) = self.messages.recv() => self.take(*message)?,
-                () = tokio::time::sleep(next.after) => {}
+                Some(message) = self.messages.recv() => {
+                    if !self.take(*message)? && next.is_calm() {
+                        continue;
+                    }
+                }
+                () = tokio::time::sleep_until(due) => {}
             }
             while let Ok(message) = self.messages.try_recv() {
                 self.take(*message)?;
@@ -196,6 +207,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                 tracing::warn!(cluster = %self.key, "a pass took longer than {} s and was given up", PASS_DEADLINE.as_secs());
                 Next::new("TimedOut", Duration::from_secs(5))
             });
+            due = tokio::time::Instant::now() + next.after;
             let took = started.elapsed();
             shared.metrics.pass(K::NAME, next.outcome, took);
             let failed = matches!(next.outcome, "Retry" | "TimedOut");
@@ -208,20 +220,19 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
     /// Waits for an operation or a probe.
     pub(crate) async fn next_message(&mut self) -> Result<(), Broken> {
         match self.messages.recv().await {
-            Some(message) => self.take(*message),
+            Some(message) => self.take(*message).map(drop),
             None => Ok(()),
         }
     }
 
-    fn take(&mut self, message: Message<K>) -> Result<(), Broken> {
+    /// Takes in what came back, and tells whether it says anything new.
+    fn take(&mut self, message: Message<K>) -> Result<bool, Broken> {
         let now = self.shared.clock.now();
-        match message {
+        Ok(match message {
             Message::Answer { fact, target, outlook, took } => {
                 self.shared.metrics.question(K::NAME, K::named(&fact), took);
                 self.asking.retain(|asked| *asked != target);
-                if outlook == self.outlook {
-                    K::learn(&mut self.facts, fact, now);
-                }
+                outlook != self.outlook || K::learn(&mut self.facts, fact, now)
             }
             Message::Ended(Acted { fact, rest }, action, took) => {
                 self.running.retain(|run| *run != action);
@@ -231,15 +242,16 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                 if let Some(rest) = rest {
                     self.beside(action.to_string(), async move { Message::EndedLate(rest.await) });
                 }
+                true
             }
             Message::EndedLate(fact) => {
                 tracing::info!(cluster = %self.key, "operation ended late: {fact}");
                 K::learn(&mut self.facts, fact, now);
+                true
             }
             Message::Broke(what) => return Err(Broken(what)),
-            Message::Unheard => {}
-        }
-        Ok(())
+            Message::Unheard => false,
+        })
     }
 
     /// Starts an action beside the pass.

@@ -29,6 +29,8 @@ use crate::logbook;
 use crate::metrics::Metrics;
 use crate::neighbours::Neighbours;
 use crate::options::{self, Shelf};
+use crate::parcel::Parcel;
+use crate::reclaim::Refusals;
 use crate::server::Health;
 
 /// How many passes run at once.
@@ -55,25 +57,32 @@ pub struct Settings {
 
 /// The clusters of a kind, as the watch or the answer to our own write showed them last.
 pub(crate) struct Clusters<K: Kind> {
-    inner: Mutex<HashMap<Key, Arc<K::Resource>>>,
+    inner: Mutex<HashMap<Key, Parcel<K::Resource>>>,
 }
 
 impl<K: Kind> Clusters<K> {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Arc<K::Resource>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Parcel<K::Resource>>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<K::Resource>> {
-        self.lock().get(key).cloned()
+        self.lock().get(key).map(Parcel::get)
+    }
+
+    /// Packs a cluster that is at rest.
+    pub(crate) fn pack(&self, key: &Key) {
+        if let Some(known) = self.lock().get_mut(key) {
+            known.pack();
+        }
     }
 
     /// Takes a newer state in. A cluster that is not known (any more) is not brought back by a late answer.
     pub(crate) fn put(&self, key: &Key, mut resource: K::Resource) {
         resource.managed_fields_mut().clear();
         if let Some(known) = self.lock().get_mut(key)
-            && version_of(resource.meta()) > version_of(known.meta())
+            && version_of(resource.meta()) > known.version
         {
-            *known = Arc::new(resource);
+            *known = Parcel::new(resource);
         }
     }
 }
@@ -137,6 +146,7 @@ impl Controller {
             neighbours: Neighbours::new(self.calls.client(), self.settings.clock),
             overlaps: Arc::clone(&self.settings.overlaps),
             authority: self.settings.authority.clone(),
+            refusals: Refusals::default(),
         });
         let api: Api<DeserializeGuard<K::Resource>> = match &self.settings.namespace {
             Some(namespace) => Api::namespaced(self.calls.client(), namespace),
@@ -231,7 +241,7 @@ impl<K: Kind, M: Members<K>> Supervisor<K, M> {
 
     fn put(&mut self, resource: K::Resource) {
         let key = Self::key(resource.meta());
-        let another = self.shared.clusters.get(&key).is_some_and(|known| known.meta().uid != resource.meta().uid);
+        let another = self.shared.clusters.lock().get(&key).is_some_and(|known| known.uid != resource.meta().uid);
         if another {
             self.forget(&key);
         }
@@ -240,7 +250,7 @@ impl<K: Kind, M: Members<K>> Supervisor<K, M> {
             signals.wake.notify_one();
             return;
         }
-        self.shared.clusters.lock().insert(key.clone(), Arc::new(resource));
+        self.shared.clusters.lock().insert(key.clone(), Parcel::new(resource));
         let (wake, leave, stop) = (Arc::new(Notify::new()), CancellationToken::new(), self.stop.clone());
         self.shared.caches.wake_for(key.clone(), Arc::clone(&wake));
         let signals = Signals { wake, leave, stop };

@@ -22,10 +22,11 @@ use crate::caches::{
     StatefulSet, Template,
 };
 use crate::calls::{CallError, Calls};
+use crate::reclaim::Refusals;
 use crate::secrets;
 
 /// After a request that was refused or lost, the caches are looked at again this soon.
-const SOON: Duration = Duration::from_secs(1);
+pub(crate) const SOON: Duration = Duration::from_secs(1);
 
 /// Takes steps for all clusters.
 pub(crate) struct Executor<'a> {
@@ -35,6 +36,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) adopts: bool,
     /// Who signs certificates.
     pub(crate) authority: Option<&'a Authority>,
+    /// What cannot be done to volumes now.
+    pub(crate) refusals: &'a Refusals,
 }
 
 impl Executor<'_> {
@@ -147,7 +150,7 @@ impl Executor<'_> {
         }
     }
 
-    async fn metadata(&self, object: &ObjectRef) -> Result<ObjectMeta, CallError> {
+    pub(crate) async fn metadata(&self, object: &ObjectRef) -> Result<ObjectMeta, CallError> {
         let (group, version) = object.kind.api_version().rsplit_once('/').unwrap_or(("", object.kind.api_version()));
         let kind = GroupVersionKind::gvk(group, version, object.kind.into());
         let resource = ApiResource::from_gvk_with_plural(&kind, object.kind.plural());
@@ -288,7 +291,7 @@ impl Executor<'_> {
         self.patch(object, "apply", &parameters, &Patch::Apply(body)).await
     }
 
-    async fn patch_merge<C: Child>(&self, object: &ObjectRef, body: &Value) -> Result<C, CallError> {
+    pub(crate) async fn patch_merge<C: Child>(&self, object: &ObjectRef, body: &Value) -> Result<C, CallError> {
         let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
         self.patch(object, "change", &parameters, &Patch::Merge(body)).await
     }
@@ -330,7 +333,7 @@ fn outcome<T>(answer: Result<T, CallError>) -> Outcome {
     }
 }
 
-fn failed(error: &CallError) -> Outcome {
+pub(crate) fn failed(error: &CallError) -> Outcome {
     if error.is_conflict() {
         Outcome::Outrun
     } else if error.is_final() {

@@ -86,9 +86,9 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         self.gauges.hide();
         self.end_overlap();
         let left = match &self.last_seen {
-            Some(resource) => match finalizer::read_metadata::<K>(&self.shared.calls, &self.key).await {
+            Some(uid) => match finalizer::read_metadata::<K>(&self.shared.calls, &self.key).await {
                 Ok(now) => now.is_some_and(|now| {
-                    now.uid == resource.meta().uid && (now.deletion_timestamp.is_none() || finalizer::is_on::<K>(&now))
+                    now.uid.as_ref() == Some(uid) && (now.deletion_timestamp.is_none() || finalizer::is_on::<K>(&now))
                 }),
                 Err(_) => true,
             },

@@ -16,14 +16,13 @@ use windlass_core::memory::{Found, Memory, reprove, take_overrides};
 use windlass_core::outcome::{Outcome, next_pass};
 use windlass_core::plan::{Plan, Waiting};
 use windlass_core::step::{Act, Action as _, Step};
-use windlass_core::views::Children;
 use windlass_core::{reason, sync};
 
 use crate::actor::Actor;
 use crate::caches;
 use crate::finalizer;
 use crate::logbook;
-use crate::rest::Rest;
+use crate::rest::{Rest, Version};
 use crate::status;
 use crate::tell::Told;
 
@@ -35,6 +34,8 @@ const NOTES: Duration = Duration::from_secs(5);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// The reason of the Event that tells of it.
 const NOT_WRITTEN: &str = "LogbookNotWritten";
+/// A cluster that is looked at as seldom as this is at rest.
+const SELDOM: Duration = Duration::from_secs(3);
 /// When nothing at all is due.
 pub(crate) const LATER: Duration = Duration::from_mins(10);
 
@@ -59,6 +60,12 @@ impl Next {
     pub(crate) fn new(outcome: &'static str, after: Duration) -> Self {
         Self { outcome, after, heeds_changes: true }
     }
+
+    /// Whether nobody waits for anything: then the cluster is packed as a whole (to unpack it takes longer than the rest of some passes),
+    /// and answers that say nothing new wait for the next pass.
+    pub(crate) fn is_calm(&self) -> bool {
+        self.after >= SELDOM
+    }
 }
 
 impl<K: Kind, M: Members<K>> Actor<K, M> {
@@ -66,7 +73,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         let Some(resource) = self.shared.clusters.get(&self.key) else {
             return Next::new("Gone", LATER);
         };
-        self.last_seen = Some(Arc::clone(&resource));
+        self.last_seen.clone_from(&resource.meta().uid);
         if resource.meta().deletion_timestamp.is_some() {
             // Deleting wins over everything.
             return self.end(&resource).await;
@@ -78,6 +85,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
             self.shared.caches.doubt(&self.key);
             return Next::new("Retry", SOON);
         }
+        let edition = self.shared.caches.edition(&self.key);
         let children = self.shared.caches.children(&self.key);
         K::forget(&mut self.facts, &children);
         let stored = self.shared.caches.logbook(&self.key);
@@ -91,7 +99,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         }
         self.doubt(memory.lost());
         let shared = Arc::clone(&self.shared);
-        let sight = self.sight(&resource, &children, stored.as_ref()).await;
+        let sight = self.sight(&resource, edition, stored.as_deref()).await;
         let facts = self.facts.clone();
         let answered = self.answered.clone();
         let running = self.running.clone();
@@ -111,7 +119,7 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         let frozen = unknown_intent::<K>(&entries).map(freeze);
         let plan = frozen.clone().unwrap_or_else(|| K::plan(&observed));
         if !observed.settled {
-            self.rest = plan.settled.then(|| Arc::clone(&sight));
+            self.rest = plan.settled.then(|| sight.clone());
         }
         let gate = bookkeeping::gate::<K>(&resource, &self.running, &entries);
         let parted = gate.part(&plan);
@@ -164,7 +172,9 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         if told == Ok(Told::Stored) && self.withdraw(&observed, &gate, entries).await {
             return Next::new("Resumed", Duration::ZERO);
         }
-        self.next(&observed, &taken, kept, if is_marked { told } else { Err(()) })
+        let next = self.next(&observed, &taken, kept, if is_marked { told } else { Err(()) });
+        self.pack(edition, &taken, &next);
+        next
     }
 
     /// The logbook goes with its cluster: what looks like a loss may be the end.
@@ -177,19 +187,26 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
     }
 
     /// What decides about the objects in this pass.
-    async fn sight(
-        &mut self,
-        resource: &Arc<K::Resource>,
-        children: &Arc<Children>,
-        logbook: Option<&Arc<Logbook>>,
-    ) -> Arc<Rest<K>> {
-        Arc::new(Rest {
-            resource: Arc::clone(resource),
-            children: Arc::clone(children),
-            logbook: logbook.cloned(),
+    async fn sight(&mut self, resource: &K::Resource, edition: u64, logbook: Option<&Logbook>) -> Rest {
+        Rest {
+            resource: Version::of(resource.meta()),
+            edition,
+            logbook: logbook.map(|logbook| Version::of(&logbook.metadata)),
             options: self.read_options(resource).await,
             since: self.shared.clock.now(),
-        })
+        }
+    }
+
+    /// Packs what is kept of a cluster at rest: its objects when two passes in a row saw the same and did nothing, and the rest where
+    /// nobody will look at it for a while.
+    fn pack(&mut self, edition: u64, taken: &[(Step<K::Action>, Outcome)], next: &Next) {
+        if taken.is_empty() && self.at_rest.replace(edition) == Some(edition) {
+            self.shared.caches.pack(&self.key);
+            if next.is_calm() {
+                self.shared.caches.pack_logbook(&self.key);
+                self.shared.clusters.pack(&self.key);
+            }
+        }
     }
 
     fn next(

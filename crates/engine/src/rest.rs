@@ -4,32 +4,43 @@
 //! of what a pass costs, and for nothing while none of what decides about it has changed. This only says whether something has: what the
 //! objects should be, and whether they are, is for the kind to say.
 
-use std::sync::Arc;
-
 use jiff::{SignedDuration, Timestamp};
-use windlass_api::Logbook;
-use windlass_core::kind::{Kind, Options};
-use windlass_core::views::Children;
+use kube::core::ObjectMeta;
+use windlass_core::kind::Options;
 
 /// How long objects count as settled. Some of them depend on the time: certificates are renewed.
 const AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
-/// What decides about objects, as it was at one time. As long as these are held here nobody changes them in place, so the same address
-/// is the same content.
-pub(crate) struct Rest<K: Kind> {
-    pub(crate) resource: Arc<K::Resource>,
-    pub(crate) children: Arc<Children>,
-    pub(crate) logbook: Option<Arc<Logbook>>,
+/// Which state of which object it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+impl Version {
+    pub(crate) fn of(metadata: &ObjectMeta) -> Self {
+        Self { uid: metadata.uid.clone(), resource_version: metadata.resource_version.clone() }
+    }
+}
+
+/// What decides about objects, as it was at one time, by its versions: what is held is not packed.
+#[derive(Clone)]
+pub(crate) struct Rest {
+    pub(crate) resource: Version,
+    /// Of the children.
+    pub(crate) edition: u64,
+    pub(crate) logbook: Option<Version>,
     pub(crate) options: Options,
     pub(crate) since: Timestamp,
 }
 
-impl<K: Kind> Rest<K> {
+impl Rest {
     /// Whether nothing has changed until now.
     pub(crate) fn holds(&self, now: &Self) -> bool {
-        Arc::ptr_eq(&self.resource, &now.resource)
-            && Arc::ptr_eq(&self.children, &now.children)
-            && self.logbook.as_ref().map(Arc::as_ptr) == now.logbook.as_ref().map(Arc::as_ptr)
+        self.resource == now.resource
+            && self.edition == now.edition
+            && self.logbook == now.logbook
             && self.options == now.options
             && (SignedDuration::ZERO..AGAIN).contains(&now.since.duration_since(self.since))
     }

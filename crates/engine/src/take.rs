@@ -100,6 +100,12 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
                 };
                 self.executor().grow(&permit, object, over, to).await
             }
+            Act::SetReclaim { object, over, volume, policy } => {
+                let Some(permit) = self.permit::<Resources>() else {
+                    return closed();
+                };
+                self.executor().set_reclaim(&permit, (object, over), volume, policy).await
+            }
             Act::SetReplicas { object, over, to, .. } => {
                 let Some(permit) = self.permit::<Resources>() else {
                     return closed();
@@ -139,7 +145,8 @@ impl<K: Kind, M: Members<K>> Actor<K, M> {
         let annotations = resource.as_ref().and_then(|resource| resource.meta().annotations.as_ref());
         let adopts = annotations.and_then(|all| all.get(ADOPT)).is_some_and(|value| value == "true");
         let authority = self.shared.authority.as_deref();
-        Executor { calls: &self.shared.calls, caches: &self.shared.caches, adopts, authority }
+        let (calls, caches, refusals) = (&self.shared.calls, &self.shared.caches, &self.shared.refusals);
+        Executor { calls, caches, adopts, authority, refusals }
     }
 
     /// Copies labels to the `StatefulSet`s. A copy that another field manager refuses is told once, and holds nothing up.

@@ -12,12 +12,14 @@
 
 mod harness;
 
+use std::time::Duration;
+
 use harness::cases::Sort;
 use harness::judge::Law;
 use harness::kit::World;
 use harness::mysql::Docks;
 use harness::replicated::Harbour;
-use harness::run::{Choice, Outcome, run, spoiled};
+use harness::run::{Choice, Outcome, run, spoiled, unspoiled};
 use harness::sabotage::Sabotage;
 use harness::tidb::Quay;
 use windlass_core::kind::Kind as _;
@@ -115,6 +117,14 @@ fn a_promotion_that_is_not_on_record_is_found() {
     assert_ne!(laws_broken::<Docks>("mysql-switch", Some(Sabotage::Primaries), |_| ()), []);
 }
 
+/// A quiet cluster is looked at every five seconds. Whoever waits for that after its primary ended was not woken by it.
+#[test]
+fn the_end_of_a_primary_is_heeded_at_once_however_quiet_its_cluster_was() {
+    let closed = unspoiled::<Docks, _>("mysql-killed", Docks::longest_closed);
+    assert!(closed > Duration::from_millis(600), "nobody saw the primary end");
+    assert!(closed < Duration::from_secs(4), "no server took writes for {closed:?}");
+}
+
 #[test]
 fn an_acknowledgement_that_proves_nothing_is_found_by_the_commits_that_it_loses() {
     assert!(laws_broken::<Docks>("mysql-power", None, Docks::acknowledge_too_soon).contains(&Law::World));
@@ -124,6 +134,13 @@ fn an_acknowledgement_that_proves_nothing_is_found_by_the_commits_that_it_loses(
 fn a_dropped_precondition_is_found_with_tidb() {
     assert!(laws_broken::<Quay>("tidb-cancel", Some(Sabotage::Deletes), |_| ()).contains(&Law::DeletePrecondition));
     assert!(laws_broken::<Quay>("tidb-create", Some(Sabotage::Patches), |_| ()).contains(&Law::WritePrecondition));
+}
+
+#[test]
+fn volumes_are_told_what_becomes_of_them_and_those_of_stores_that_left_go() {
+    for scenario in ["tidb-policy", "tidb-reclaim"] {
+        assert_eq!(laws_broken::<Quay>(scenario, None, |_| ()), [], "{scenario}");
+    }
 }
 
 #[test]

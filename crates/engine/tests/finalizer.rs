@@ -67,8 +67,8 @@ impl Kind for Moored {
     fn pause(resource: &ReplicatedStatefulSet) -> PauseRequests {
         Replicated::pause(resource)
     }
-    fn learn(facts: &mut Facts, fact: Fact, now: Timestamp) {
-        Replicated::learn(facts, fact, now);
+    fn learn(facts: &mut Facts, fact: Fact, now: Timestamp) -> bool {
+        Replicated::learn(facts, fact, now)
     }
     fn forget(facts: &mut Facts, children: &Children) {
         Replicated::forget(facts, children);

@@ -72,6 +72,7 @@ async fn serve_until_stopped(options: ControllerOptions) -> anyhow::Result<()> {
     let kinds = KindSettings {
         tidb: tidb::Settings {
             discovery_image: options.agent_image.clone(),
+            manages_volumes: options.namespace.is_none(),
             auto_failover: options.failover.auto_failover,
             failover_period: options.failover.failover_period,
             failover_periods: options.failover.of_components(),

@@ -2,7 +2,7 @@
 //!
 //! A cache never goes back in time. The answer to our own write may arrive before its event: an older event after it is dropped. Or
 //! it may arrive long after: what the watch has already passed by is not brought back. Objects are found by the cluster that they
-//! belong to; whoever waits for a cluster is woken when one of its objects moves.
+//! belong to; whoever waits for a cluster is woken when one of its objects moves. Those of a cluster that came to rest are packed.
 
 mod refresh;
 mod slim;
@@ -17,6 +17,7 @@ use windlass_core::kind::KIND_LABEL;
 use windlass_core::labels;
 use windlass_core::views::{Children, Meta};
 
+use crate::parcel::Parcel;
 pub(crate) use refresh::refresh;
 pub(crate) use slim::{
     Child, Claim, ConfigMap, Deployment, DisruptionBudget, Pod, Role, RoleBinding, Secret, Service, ServiceAccount,
@@ -63,10 +64,20 @@ pub struct Caches {
     inner: Mutex<Inner>,
 }
 
+/// The children of one cluster.
+#[derive(Default)]
+struct Family {
+    children: Arc<Children>,
+    /// Another one for each change, and the same for all who were given the same children.
+    edition: u64,
+}
+
 #[derive(Default)]
 struct Inner {
-    children: HashMap<Key, Arc<Children>>,
-    logbooks: HashMap<Key, Arc<Logbook>>,
+    families: HashMap<Key, Family>,
+    /// The last edition that was given out.
+    edition: u64,
+    logbooks: HashMap<Key, Parcel<Logbook>>,
     waiting: HashMap<Key, Arc<Notify>>,
     /// How far the watch of each resource has come.
     passed: HashMap<String, u64>,
@@ -100,20 +111,41 @@ impl Inner {
         let view = child.view();
         let Some(key) = Key::of(C::known(&view)) else { return };
         let meta = C::known(&view);
-        let known = self.children.get(&key).and_then(|children| C::shelf(children).get(&meta.name));
+        let known = self.families.get(&key).and_then(|family| C::shelf(&family.children).get(&meta.name));
         if known.map_or(may_be_new, |known| is_newer(meta, C::known(known))) {
             let name = meta.name.clone();
-            let children = self.children.entry(key.clone()).or_default();
-            C::shelf_mut(Arc::make_mut(children)).insert(name, view);
+            let family = self.families.entry(key.clone()).or_default();
+            C::shelf_mut(Arc::make_mut(&mut family.children)).insert(name, view);
+            self.edition += 1;
+            family.edition = self.edition;
             self.wake(&key);
         }
+    }
+
+    /// Drops the children of a kind that do not stay, and tells whether there were any. What nothing changes in is not touched: whoever
+    /// holds it would take it for something else, and a list would cost a copy of every cluster.
+    fn retain<C: Child>(&mut self, key: &Key, mut stays: impl FnMut(&String, &C::View) -> bool) -> bool {
+        let Some(family) = self.families.get_mut(key) else { return false };
+        let all = C::shelf(&family.children).iter();
+        let gone: Vec<String> = all.filter(|(name, known)| !stays(name, known)).map(|(name, _)| name.clone()).collect();
+        if gone.is_empty() {
+            return false;
+        }
+        let children = Arc::make_mut(&mut family.children);
+        C::shelf_mut(children).retain(|name, _| !gone.contains(name));
+        self.edition += 1;
+        family.edition = self.edition;
+        if *children == Children::default() {
+            self.families.remove(key);
+        }
+        true
     }
 
     fn shelve_logbook(&mut self, logbook: Logbook, may_be_new: bool) {
         let Some(key) = logbook_key(&logbook) else { return };
         let version = version_of(&logbook.metadata);
-        if self.logbooks.get(&key).map_or(may_be_new, |known| version > version_of(&known.metadata)) {
-            self.logbooks.insert(key.clone(), Arc::new(logbook));
+        if self.logbooks.get(&key).map_or(may_be_new, |known| version > known.version) {
+            self.logbooks.insert(key.clone(), Parcel::new(logbook));
             self.wake(&key);
         }
     }
@@ -136,14 +168,44 @@ impl Caches {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The children of a cluster.
+    /// The children of a cluster. Whoever looks into those that are packed unpacks them for himself.
     pub fn children(&self, key: &Key) -> Arc<Children> {
-        self.lock().children.get(key).cloned().unwrap_or_default()
+        let kept = self.lock().families.get(key).map(|family| Arc::clone(&family.children)).unwrap_or_default();
+        if kept.are_packed() { Arc::new(Children::clone(&kept)) } else { kept }
+    }
+
+    /// Which edition the children of a cluster are: as long as it is the same, so are they. Asked before they are read, it is never newer
+    /// than what is read.
+    pub(crate) fn edition(&self, key: &Key) -> u64 {
+        self.lock().families.get(key).map_or(0, |family| family.edition)
+    }
+
+    /// Packs the logbook of a cluster that is at rest.
+    pub(crate) fn pack_logbook(&self, key: &Key) {
+        if let Some(known) = self.lock().logbooks.get_mut(key) {
+            known.pack();
+        }
+    }
+
+    /// Packs the children of a cluster that is at rest.
+    pub(crate) fn pack(&self, key: &Key) {
+        let loose = match self.lock().families.get(key) {
+            Some(family) if !family.children.are_closed() => Arc::clone(&family.children),
+            _ => return,
+        };
+        // It takes its time, and others wait for the lock.
+        let mut packed = Children::clone(&loose);
+        packed.pack();
+        if let Some(family) = self.lock().families.get_mut(key)
+            && Arc::ptr_eq(&family.children, &loose)
+        {
+            family.children = Arc::new(packed);
+        }
     }
 
     /// The logbook of a cluster.
     pub fn logbook(&self, key: &Key) -> Option<Arc<Logbook>> {
-        self.lock().logbooks.get(key).cloned()
+        self.lock().logbooks.get(key).map(Parcel::get)
     }
 
     /// Wakes this when something of the cluster moves.
@@ -190,16 +252,8 @@ impl Caches {
         let Some(key) = Key::of(gone) else { return };
         let mut inner = self.lock();
         inner.pass(&C::plural(&()), version(&gone.resource_version));
-        let Some(children) = inner.children.get_mut(&key) else {
-            return;
-        };
         // Another object of the same name may have taken its place already.
-        if C::shelf(children).get(&gone.name).is_some_and(|known| C::known(known).uid == gone.uid) {
-            C::shelf_mut(Arc::make_mut(children)).retain(|name, _| *name != gone.name);
-        }
-        if **children == Children::default() {
-            inner.children.remove(&key);
-        }
+        inner.retain::<C>(&key, |name, known| *name != gone.name || C::known(known).uid != gone.uid);
         inner.wake(&key);
     }
 
@@ -209,7 +263,7 @@ impl Caches {
         let mut inner = self.lock();
         let unlisted = inner.unlisted.remove(&*C::plural(&())).unwrap_or_default();
         let (mut touched, mut doubtful) = (Vec::new(), Vec::new());
-        for (key, children) in &mut inner.children {
+        for key in inner.families.keys().cloned().collect::<Vec<_>>() {
             let stays = |name: &String, known: &C::View| {
                 let meta = C::known(known);
                 let known = (meta.namespace.clone(), name.clone());
@@ -220,11 +274,10 @@ impl Caches {
                 }
                 is_listed || is_ours
             };
-            if retain::<C>(children, stays) {
-                touched.push(key.clone());
+            if inner.retain::<C>(&key, stays) {
+                touched.push(key);
             }
         }
-        inner.children.retain(|_, children| **children != Children::default());
         for key in touched.iter().chain(&doubtful) {
             inner.wake(key);
         }
@@ -233,9 +286,7 @@ impl Caches {
 
     /// After a list of one cluster's children: what was not in it is gone, unless it is newer than the list.
     pub(crate) fn retain_of<C: Child>(&self, key: &Key, listed: &BTreeMap<String, String>, newest_listed: u64) {
-        let mut inner = self.lock();
-        let Some(children) = inner.children.get_mut(key) else { return };
-        retain::<C>(children, |name, known| {
+        self.lock().retain::<C>(key, |name, known| {
             let meta = C::known(known);
             listed.get(name) == Some(&meta.uid) || version(&meta.resource_version) > newest_listed
         });
@@ -245,7 +296,7 @@ impl Caches {
     pub(crate) fn logbooks(&self, kind: &str) -> Vec<(Key, Arc<Logbook>)> {
         let inner = self.lock();
         let of_kind = inner.logbooks.iter().filter(|(key, _)| key.kind == kind);
-        of_kind.map(|(key, logbook)| (key.clone(), Arc::clone(logbook))).collect()
+        of_kind.map(|(key, logbook)| (key.clone(), logbook.get())).collect()
     }
 
     /// Takes an answer of the server to a call of our own in.
@@ -269,7 +320,7 @@ impl Caches {
         let Some(key) = logbook_key(logbook) else { return };
         let mut inner = self.lock();
         inner.pass(LOGBOOKS, version_of(&logbook.metadata));
-        if inner.logbooks.get(&key).is_some_and(|known| known.metadata.uid == logbook.metadata.uid) {
+        if inner.logbooks.get(&key).is_some_and(|known| known.uid == logbook.metadata.uid) {
             inner.logbooks.remove(&key);
             inner.wake(&key);
         }
@@ -281,9 +332,9 @@ impl Caches {
         let (mut gone, mut doubtful) = (Vec::new(), Vec::new());
         let unlisted = inner.unlisted.remove(LOGBOOKS).unwrap_or_default();
         inner.logbooks.retain(|key, known| {
-            let known_as = name_of(&known.metadata);
-            let is_listed = listed.get(&known_as) == known.metadata.uid.as_ref();
-            let is_ours = unlisted.contains(&known_as) && version_of(&known.metadata) > newest_listed;
+            let known_as = (key.namespace.clone(), known.name.clone().unwrap_or_default());
+            let is_listed = listed.get(&known_as) == known.uid.as_ref();
+            let is_ours = unlisted.contains(&known_as) && known.version > newest_listed;
             match (is_listed, is_ours) {
                 (true, _) => {}
                 (false, true) => doubtful.push(key.clone()),
@@ -298,9 +349,9 @@ impl Caches {
     }
 
     /// After a look at the server that found no logbook: what was known `before` the look is gone.
-    pub(crate) fn lose_logbook(&self, key: &Key, before: &Arc<Logbook>) {
+    pub(crate) fn lose_logbook(&self, key: &Key, before: &Logbook) {
         let mut inner = self.lock();
-        if inner.logbooks.get(key).is_some_and(|known| Arc::ptr_eq(known, before)) {
+        if inner.logbooks.get(key).is_some_and(|known| known.version == version_of(&before.metadata)) {
             inner.logbooks.remove(key);
         }
     }
@@ -314,17 +365,6 @@ impl Caches {
     pub(crate) fn take_doubt(&self, key: &Key) -> bool {
         self.lock().doubtful.remove(key)
     }
-}
-
-/// Drops the children of a kind that do not stay, and tells whether there were any. What nothing changes in is not touched: whoever
-/// holds it would take it for something else, and a list would cost a copy of every cluster.
-fn retain<C: Child>(children: &mut Arc<Children>, mut stays: impl FnMut(&String, &C::View) -> bool) -> bool {
-    let gone: Vec<String> =
-        C::shelf(children).iter().filter(|(name, known)| !stays(name, known)).map(|(name, _)| name.clone()).collect();
-    if !gone.is_empty() {
-        C::shelf_mut(Arc::make_mut(children)).retain(|name, _| !gone.contains(name));
-    }
-    !gone.is_empty()
 }
 
 fn logbook_key(logbook: &Logbook) -> Option<Key> {

@@ -26,7 +26,7 @@ pub(crate) trait Child:
     + 'static
 {
     /// What is kept of it.
-    type View: Send;
+    type View: Send + Sync;
     /// Keeps what is needed.
     fn view(self) -> Self::View;
     /// Where it is kept.
@@ -359,14 +359,23 @@ pub(crate) struct Claim {
     metadata: ObjectMeta,
     #[serde(default)]
     spec: ClaimSpec,
+    #[serde(default)]
+    status: ClaimStatus,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ClaimSpec {
     storage_class_name: Option<String>,
+    volume_name: Option<String>,
     #[serde(default)]
     resources: ClaimResources,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+struct ClaimStatus {
+    #[serde(default)]
+    phase: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -379,9 +388,10 @@ impl Child for Claim {
     type View = ClaimView;
 
     fn view(self) -> ClaimView {
-        let Self { metadata, spec } = self;
+        let Self { metadata, spec, status } = self;
         let requested = spec.resources.requests.get("storage").cloned();
-        ClaimView { meta: slim(metadata), requested, class: spec.storage_class_name }
+        let volume = spec.volume_name.filter(|_| status.phase == "Bound");
+        ClaimView { meta: slim(metadata), requested, class: spec.storage_class_name, volume }
     }
 
     fn shelf(children: &Children) -> &Shelf<ClaimView> {

@@ -79,7 +79,7 @@ fn an_answer_that_comes_after_the_end_brings_nothing_back() {
     caches.remove(service("s", "u", 7));
     caches.put_answer(service("s", "u", 6));
     assert!(versions(&caches).is_empty());
-    assert!(caches.lock().children.is_empty(), "a cluster without objects costs nothing");
+    assert!(caches.lock().families.is_empty(), "a cluster without objects costs nothing");
     // What was made after all that the watch has shown is taken in before its event.
     caches.put_answer(service("s", "new", 8));
     assert_eq!(versions(&caches), [("new".to_owned(), "8".to_owned())]);
@@ -122,11 +122,51 @@ fn a_new_list_removes_what_is_gone_and_keeps_what_we_wrote_after_it() {
 fn a_list_in_which_nothing_is_new_leaves_a_cluster_as_it_is() {
     let caches = Caches::default();
     caches.put(service("s", "u", 5));
-    let before = caches.children(&key());
+    let (edition, before) = (caches.edition(&key()), caches.children(&key()));
     caches.put(service("s", "u", 5));
     caches.retain::<Service>(&BTreeMap::from([(("n".to_owned(), "s".to_owned()), "u".to_owned())]), 5);
     caches.retain::<Claim>(&BTreeMap::new(), 5);
-    assert!(Arc::ptr_eq(&before, &caches.children(&key())), "it would be copied, and all of it looked at again");
+    assert!(Arc::ptr_eq(&before, &caches.children(&key())), "it would be copied");
+    assert_eq!(caches.edition(&key()), edition, "all of it would be looked at again");
+}
+
+#[test]
+fn every_change_is_another_edition() {
+    let caches = Caches::default();
+    let mut editions = vec![caches.edition(&key())];
+    caches.put(service("s", "u", 5));
+    editions.push(caches.edition(&key()));
+    caches.put(service("t", "v", 6));
+    editions.push(caches.edition(&key()));
+    caches.remove(service("t", "v", 7));
+    editions.push(caches.edition(&key()));
+    caches.put(service("s", "u", 8));
+    editions.push(caches.edition(&key()));
+    assert!(editions.is_sorted_by(|one, next| one < next), "{editions:?}");
+}
+
+#[test]
+fn children_that_are_packed_are_the_same_for_everybody_and_take_changes() {
+    let caches = Caches::default();
+    caches.put(service("s", "u", 5));
+    caches.put(serde_json::from_value::<Claim>(object("data-0", "w", 1)).unwrap());
+    let (edition, loose) = (caches.edition(&key()), caches.children(&key()));
+    caches.pack(&key());
+    assert!(caches.children(&key()).are_closed());
+    assert_eq!((caches.edition(&key()), &caches.children(&key())), (edition, &loose));
+    // Whoever looks into them does it for himself.
+    assert_eq!(versions(&caches), [("u".to_owned(), "5".to_owned())]);
+    assert!(caches.lock().families[&key()].children.are_closed());
+    // An older state is still known to be older, a newer one is taken, and the rest stays as it was.
+    caches.put(service("s", "u", 4));
+    assert_eq!(caches.edition(&key()), edition);
+    caches.put(service("s", "u", 6));
+    assert_eq!(versions(&caches), [("u".to_owned(), "6".to_owned())]);
+    assert_eq!(caches.children(&key()).claims, loose.claims);
+    assert!(caches.edition(&key()) > edition);
+    caches.remove(service("s", "u", 7));
+    caches.retain::<Claim>(&BTreeMap::new(), 9);
+    assert_eq!(*caches.children(&key()), Children::default());
 }
 
 #[test]
@@ -143,7 +183,18 @@ fn objects_without_our_labels_are_nobodys() {
     let mut stray = object("s", "u", 1);
     stray["metadata"]["labels"] = json!({});
     caches.put(serde_json::from_value::<Service>(stray).unwrap());
-    assert!(caches.lock().children.is_empty());
+    assert!(caches.lock().families.is_empty());
+}
+
+/// A claim may ask for a volume that is not there, or keep the name of one that was lost.
+#[test]
+fn a_claim_has_a_volume_when_it_is_bound_to_it() {
+    for (phase, expected) in [("Bound", Some("pv")), ("Pending", None), ("Lost", None)] {
+        let mut claim = object("data-0", "u", 1);
+        claim["spec"] = json!({ "volumeName": "pv" });
+        claim["status"] = json!({ "phase": phase });
+        assert_eq!(serde_json::from_value::<Claim>(claim).unwrap().view().volume.as_deref(), expected, "{phase}");
+    }
 }
 
 #[test]

@@ -26,13 +26,21 @@ pub fn digest<W: World>(server: &FakeApiServer, world: &W) -> Value {
             Some((object["metadata"]["uid"].as_str()?.to_owned(), format!("{}/{}", key.plural, key.name)))
         })
         .collect();
-    let names = objects_of.into_iter().chain(world.names()).collect();
+    let names: BTreeMap<String, String> = objects_of.into_iter().chain(world.names()).collect();
     let mut values = BTreeMap::new();
     let (resource, logbook) = (plural::<W::Kind>(), logbook_name::<W>());
     let mut objects = Map::new();
     let (mut status, mut remembered) = (Value::Null, Value::Null);
     for (key, object) in &everything {
         match key.plural.as_str() {
+            "persistentvolumes" => {
+                // Those of claims that are gone tell how often somebody began anew.
+                let claim = &object["spec"]["claimRef"];
+                if claim["uid"].as_str().is_some_and(|uid| names.contains_key(uid)) {
+                    let name = format!("persistentvolumes of {}", claim["name"].as_str().unwrap_or_default());
+                    objects.insert(name, object["spec"]["persistentVolumeReclaimPolicy"].clone());
+                }
+            }
             _ if key.namespace != NAMESPACE => {}
             "events" | "leases" | "namespaces" => {}
             plural if plural == resource && key.name == W::CLUSTER => {

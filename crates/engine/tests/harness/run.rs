@@ -132,6 +132,17 @@ impl<W: World> Prepared<W> {
     }
 }
 
+/// Plays a scenario as it is, and shows its world at the end.
+pub fn unspoiled<W: World, R: Send>(name: &str, look: fn(&W) -> R) -> R {
+    let played = in_parallel(&[name], |name| {
+        let scenario = W::scenarios().into_iter().find(|scenario| scenario.name == *name).unwrap();
+        let prepared = prepare(scenario, &Choice { sorts: Vec::new(), crashes: 1, others: 1, pairs: 0, long: false });
+        let prepared = prepared.unwrap_or_else(|breaches| panic!("{name}: {breaches:?}"));
+        look(prepared.plain.end.world())
+    });
+    played.into_iter().next().unwrap()
+}
+
 /// Plays a scenario with a law broken on purpose, or with a world that its script spoils, and tells what was found.
 pub fn spoiled<W: World>(name: &str, sabotage: Option<Sabotage>, spoil: fn(&W)) -> Vec<Breach> {
     in_parallel(&[name], |name| spoil_and_play::<W>(name, sabotage, spoil)).remove(0)

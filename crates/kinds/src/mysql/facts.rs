@@ -256,6 +256,14 @@ impl Facts {
         }
     }
 
+    /// Whether an instance that serves says what it said before.
+    pub fn has_heard(&self, fact: &Fact) -> bool {
+        let (News::Seen(seen), Some(facts)) = (&fact.news, self.all.get(&fact.place.pod)) else { return false };
+        (&facts.pod_uid, &facts.process) == (&fact.place.pod_uid, &fact.place.process)
+            && facts.silent.is_none()
+            && facts.known.as_ref().is_some_and(|known| seen.is_like(known))
+    }
+
     /// Drops what is known of pods that are not there any more.
     pub fn forget(&mut self, children: &Children) {
         self.all.retain(|pod, facts| children.pods.get(pod).is_some_and(|it| it.meta.uid == facts.pod_uid));

@@ -29,7 +29,7 @@ pub(super) const SET: &str = "moco-harbour";
 pub(super) const UID: &str = "u-1";
 const NAMESPACE: &str = "shop";
 const FIRST_ID: u32 = 100;
-const NOW: i64 = 1_800_000_000;
+pub(super) const NOW: i64 = 1_800_000_000;
 
 /// What a pass sees.
 pub(super) struct Fixture {
@@ -53,7 +53,7 @@ pub(super) fn server(number: u16) -> Uuid {
     Uuid::new(u128::from(number) + 1)
 }
 
-fn known(size: u16, number: u16) -> Known {
+pub(super) fn known(size: u16, number: u16) -> Known {
     let host = format!("{}.{SET}.{NAMESPACE}.svc", pod_name(0));
     let set: super::gtid::GtidSet = format!("{}:1-9", server(0)).parse().unwrap();
     let replication = Replication {
@@ -157,7 +157,7 @@ impl Fixture {
         };
         self.children.pods.insert(name, pod);
         let meta = self.meta(&claim_name(number));
-        let claim = ClaimView { meta, requested: Some("1Gi".into()), class: Some("fast".into()) };
+        let claim = ClaimView { meta, requested: Some("1Gi".into()), class: Some("fast".into()), volume: None };
         self.children.claims.insert(claim_name(number), claim);
         self.hear(number, News::Seen(Box::new(known(size, number))));
     }
@@ -206,7 +206,7 @@ impl Fixture {
         self.hear(number, News::Silent { how: Silence::Closed, why: "no answer".into() });
     }
 
-    fn watched<T>(&self, look: impl FnOnce(&Observed<'_, MySql>) -> T) -> T {
+    pub(super) fn watched<T>(&self, look: impl FnOnce(&Observed<'_, MySql>) -> T) -> T {
         let memory = Memory::Known(Box::new(self.logbook.clone()));
         let settings = Settings { agent_image: "windlass:1".into(), signs_certificates: self.signs_certificates };
         look(&Observed {

@@ -82,7 +82,25 @@ pub enum CloneState {
     Failed,
 }
 
+/// A source that gave a sign of life as short a time ago as this is there: it gives one every second.
+const SHORTLY: Duration = Duration::from_secs(3);
+
 impl Known {
+    /// Whether it says the same as another answer, but for how far it is. That differs each time while clients write, and so does the time
+    /// since the source gave a sign of life, which means nothing while it is short.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.gist() == other.gist()
+    }
+
+    fn gist(&self) -> impl PartialEq + '_ {
+        let Self { server, purged, read_only, super_read_only, replication, followers, clone, awaits, acknowledges, .. } = self;
+        let replication = replication.as_ref().map(|it| {
+            let Replication { source_host, connects, receives, quiet, applies, error, .. } = it;
+            (source_host, connects, receives, quiet.filter(|quiet| *quiet >= SHORTLY), applies, error)
+        });
+        (server, purged, read_only, super_read_only, replication, followers, clone, awaits, acknowledges)
+    }
+
     /// What it has, executed or only received.
     pub fn has(&self) -> GtidSet {
         match &self.replication {

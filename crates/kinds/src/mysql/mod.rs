@@ -105,8 +105,10 @@ impl Kind for MySql {
         changing.then(|| "the change of the primary that has begun, or its undoing".to_owned()).into_iter().collect()
     }
 
-    fn learn(facts: &mut Facts, fact: Fact, now: Timestamp) {
+    fn learn(facts: &mut Facts, fact: Fact, now: Timestamp) -> bool {
+        let is_new = !facts.has_heard(&fact);
         facts.learn(fact, now);
+        is_new
     }
 
     fn forget(facts: &mut Facts, children: &Children) {

@@ -18,18 +18,25 @@ use super::scene::Scene;
 const URGENT: Duration = Duration::from_millis(200);
 const UNSETTLED: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_secs(5);
+/// What is due within this part of the time between two questions is asked now: then one pass asks all instances.
+const SOON: u32 = 5;
 /// Between two readings of the Secret of a server elsewhere.
 const SOURCE: Duration = Duration::from_secs(15);
 
-/// When each instance that can be asked is asked next.
-fn questions(scene: &Scene<'_>) -> Vec<(Timestamp, Probe)> {
-    let pace = if scene.has_history() && scene.size > 1 && scene.silence(scene.primary()).is_some() {
+/// How often instances are asked.
+fn pace(scene: &Scene<'_>) -> Duration {
+    if scene.has_history() && scene.size > 1 && scene.silence(scene.primary()).is_some() {
         URGENT
-    } else if scene.state() == State::Healthy && scene.observed.running.is_empty() {
+    } else if scene.state() == State::Healthy && scene.observed.running.is_empty() && scene.is_council_settled() {
         QUIET
     } else {
         UNSETTLED
-    };
+    }
+}
+
+/// When each instance that can be asked is asked next.
+fn questions(scene: &Scene<'_>) -> Vec<(Timestamp, Probe)> {
+    let pace = pace(scene);
     let ask = |ordinal: Ordinal| {
         let asked = scene.place(ordinal)?;
         if scene.running(ordinal).is_some() {
@@ -64,10 +71,11 @@ fn source(scene: &Scene<'_>) -> Option<(Timestamp, Probe)> {
     Some((read.map_or(Timestamp::MIN, |(_, at)| after(*at, wait)), Probe::Source { place, secret }))
 }
 
-/// The questions that are due now.
+/// The questions that are due now, or soon.
 pub(super) fn due(observed: &Observed<'_, MySql>) -> Vec<Probe> {
     let scene = Scene::of(observed, entries(&observed.memory.entries()));
-    let looks = questions(&scene).into_iter().chain(source(&scene)).filter(|(at, _)| *at <= observed.now).map(|(_, look)| look);
+    let soon = after(observed.now, pace(&scene) / SOON);
+    let looks = questions(&scene).into_iter().chain(source(&scene)).filter(|(at, _)| *at <= soon).map(|(_, look)| look);
     looks.chain(watch(&scene)).collect()
 }
 
@@ -99,3 +107,7 @@ pub(super) fn is_blind(observed: &Observed<'_, MySql>) -> bool {
     };
     scene.instances.iter().any(|it| unasked(it.ordinal))
 }
+
+#[cfg(test)]
+#[path = "probes_tests.rs"]
+mod tests;

@@ -17,7 +17,7 @@ use windlass_core::ordinals::Ordinal;
 use windlass_core::views::{PodView, StatefulSetView};
 
 use super::MySql;
-use super::acknowledging::{Council, Record, Settings, Voter};
+use super::acknowledging::{Council, Next, Record, Settings, Voter, next};
 use super::build::Names;
 use super::deeds::{Deed, Outside, Place, Source, Task};
 use super::facts::{Failed, Silence, after};
@@ -315,6 +315,13 @@ impl<'a> Scene<'a> {
         // More acknowledgements are asked for when there is somebody to give them; fewer never by themselves.
         let count = if voters.len() >= needed { needed } else { current.count.min(needed) };
         Council { voters, count }
+    }
+
+    /// Whether those who acknowledge are those who should, and nobody else may have what clients were told of. Until then a former primary
+    /// that was handed the office may be needed to replace the one that has it.
+    pub(super) fn is_council_settled(&self) -> bool {
+        let settled = |primary: &Known| next(&self.record(), &self.settings(primary), &self.wanted_council()) == Next::Nothing;
+        self.outside().is_some() || self.known(self.primary()).is_some_and(settled)
     }
 
     /// What an instance has and the primary never had, if nobody was told of it: transactions of former primaries, beyond what the

@@ -70,8 +70,9 @@ impl Kind for Replicated {
         PauseRequests { resources: request(labels::RESOURCES_PAUSED), clustering: request(labels::CLUSTERING_PAUSED) }
     }
 
-    fn learn(facts: &mut Facts, fact: Fact, now: Timestamp) {
+    fn learn(facts: &mut Facts, fact: Fact, now: Timestamp) -> bool {
         facts.learn(fact, now);
+        true
     }
 
     fn forget(facts: &mut Facts, children: &Children) {

@@ -23,6 +23,7 @@ mod pd;
 mod places;
 mod plan;
 mod probes;
+mod reclaim;
 mod remember;
 mod restart;
 mod roll;
@@ -75,6 +76,8 @@ pub enum Tidb {}
 pub struct Settings {
     /// The image with discovery: the operator's own.
     pub discovery_image: String,
+    /// Whether it may change volumes. They are in no namespace: an operator that is bound to one has no right to.
+    pub manages_volumes: bool,
     /// Whether failed members are replaced.
     pub auto_failover: bool,
     /// For how long a member must have failed before it is.
@@ -94,6 +97,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             discovery_image: String::new(),
+            manages_volumes: true,
             auto_failover: true,
             failover_period: Duration::from_mins(5),
             failover_periods: BTreeMap::new(),
@@ -127,8 +131,9 @@ impl Kind for Tidb {
         PauseRequests { resources: request(keys::RESOURCES_PAUSED), clustering: request(keys::CLUSTERING_PAUSED) }
     }
 
-    fn learn(facts: &mut Facts, fact: Fact, now: Timestamp) {
+    fn learn(facts: &mut Facts, fact: Fact, now: Timestamp) -> bool {
         facts.learn(fact, now);
+        true
     }
 
     fn forget(facts: &mut Facts, children: &Children) {

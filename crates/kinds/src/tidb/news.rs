@@ -29,7 +29,8 @@ fn entries(logbook: &LogbookSpec) -> TidbEntries {
 }
 
 pub(super) fn news(told: &mut Told, observed: &Observed<'_, Tidb>, report: &Report<'_, Deed>) -> Vec<News> {
-    let mut news: Vec<News> = unheeded::news(&mut told.unheeded, observed.resource).into_iter().collect();
+    let unheeded = unheeded::news(&mut told.unheeded, observed.resource, observed.settings);
+    let mut news: Vec<News> = unheeded.into_iter().collect();
     // What was lost and is found again did not happen now.
     if observed.memory.lost().is_some() {
         return news;

@@ -57,6 +57,7 @@ pub(super) fn plan_with(observed: &Observed<'_, Tidb>, build: Builder<'_>, disco
     if !planner.take_over(&cluster) {
         return planner.plan;
     }
+    planner.set_policies(&cluster);
     for component in Component::ALL.into_iter().filter(|component| cluster.group(*component).is_some()) {
         planner.grow(&cluster, component);
         settled &= planner.objects(&cluster, component, build);

@@ -1,4 +1,4 @@
-//! Volumes that grow, sets that are made again for it, and volumes of members that left for good.
+//! Volumes that grow, and sets that are made again for it.
 //!
 //! The claims that are there are asked to grow first, each compared with the spec itself. When all of them ask for enough, and the set
 //! is otherwise as it should be, it is deleted alone and made again with other claim templates. Volumes never become smaller.
@@ -10,13 +10,8 @@ use windlass_core::reason;
 use windlass_core::step::{Act, ObjectKind};
 use windlass_core::views::ClaimView;
 
-use super::membership::Standing;
 use super::plan::Planner;
-use super::scaling::is_marked;
 use super::validate::Validated;
-
-/// The components whose volumes are deleted when their members have left, where the user wants it.
-const RECLAIMED: [Component; 3] = [Component::Pd, Component::Tikv, Component::Tiflash];
 
 impl Planner<'_> {
     /// Lets every claim of a component that asks for less ask for what the spec does. It waits for no other object.
@@ -55,8 +50,9 @@ impl Planner<'_> {
             ObjectKind::ControllerRevision | ObjectKind::PersistentVolumeClaim => other.contains(&format!("{name}-")),
             _ => false,
         };
-        let first =
-            self.plan.steps.iter().find(|step| step.judged().is_some_and(|(object, _)| concerns(object.kind, &object.name)));
+        // What becomes of a volume later has nothing to do with it.
+        let mut due = self.plan.steps.iter().filter(|step| !matches!(step.act, Act::SetReclaim { .. }));
+        let first = due.find(|step| step.judged().is_some_and(|(object, _)| concerns(object.kind, &object.name)));
         let waits_for = match first {
             Some(step) => Some(format!("this is done: {step}")),
             None if set.observed_generation != set.object.meta.generation => {
@@ -72,33 +68,6 @@ impl Planner<'_> {
         } else if self.trusted {
             let act = Act::DeleteAlone { object, over: set.object.meta.as_judged() };
             self.step(act, "its claim templates cannot be changed in place; its pods run on");
-        }
-    }
-
-    /// Deletes the volumes of members that have left, where the user wants it.
-    pub(super) fn reclaim(&mut self, cluster: &Validated) {
-        if !cluster.deletes_claims || !self.trusted {
-            return;
-        }
-        for component in RECLAIMED {
-            let group = self.scene.group(component);
-            let is_gone = |ordinal: Ordinal| {
-                let lives = match component {
-                    Component::Pd => matches!(self.scene.membership(ordinal), Standing::Is(_) | Standing::Unknown(_)),
-                    _ => matches!(self.scene.standing(component, ordinal), Standing::Is(_) | Standing::Unknown(_)),
-                };
-                let unseen = self.scene.is_just_gone(component, ordinal);
-                ordinal.get() >= group.size().max(group.wanted()) && !unseen && !lives
-            };
-            let claims = group.claims.iter().filter(|(ordinal, _)| is_gone(**ordinal)).flat_map(|(_, claims)| claims);
-            let useless: Vec<&ClaimView> = claims.filter(|claim| is_marked(claim) && !claim.meta.deleting).copied().collect();
-            for claim in useless {
-                self.delete(
-                    ObjectKind::PersistentVolumeClaim,
-                    &claim.meta,
-                    "what is on it has left, and enablePVReclaim is true",
-                );
-            }
         }
     }
 }

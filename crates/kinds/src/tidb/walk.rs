@@ -51,9 +51,8 @@ impl Walk {
         if !group.pods.values().any(|pod| is_old(pod)) {
             let unwell = ordinals.find_map(|ordinal| Some((ordinal, ailment(scene, group, ordinal)?)));
             // Without a replacement under way it is for others to say who is not well.
-            let rolls = set.current_revision.is_some() && set.current_revision != set.update_revision;
-            let under_way =
-                unwell.filter(|(ordinal, _)| rolls || became_ready(scene, group, *ordinal, wish.settles.max(RECENT)));
+            let under_way = unwell
+                .filter(|(ordinal, _)| set.is_rolling() || became_ready(scene, group, *ordinal, wish.settles.max(RECENT)));
             return under_way.map_or(Self::Done, |(ordinal, why)| Self::Settles { ordinal, why });
         }
         let mut settles = None;

@@ -138,10 +138,37 @@ fn let_claim_go(state: &mut State, claim: &Arc<Value>) {
             finalizers.retain(|finalizer| finalizer != PROTECTION);
         }
     });
+    let volume = state.world_get("persistentvolumes", "", text(claim, &["spec", "volumeName"]));
+    let volume = volume.filter(|it| text(it, &["spec", "claimRef", "uid"]) == meta(claim, "uid"));
+    if let Some(volume) = volume.filter(|it| text(it, &["spec", "persistentVolumeReclaimPolicy"]) == "Delete") {
+        state.world_delete("persistentvolumes", &volume, &DeleteOptions::immediate());
+    }
+}
+
+/// A volume as a storage class makes it that says nothing of what becomes of volumes.
+fn provision(state: &mut State, claim: &Value, volume: &str) {
+    let claim_ref = json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "namespace": meta(claim, "namespace"),
+        "name": meta(claim, "name"),
+        "uid": meta(claim, "uid"),
+    });
+    let spec = json!({
+        "accessModes": claim["spec"]["accessModes"],
+        "capacity": claim["spec"]["resources"]["requests"],
+        "claimRef": claim_ref,
+        "persistentVolumeReclaimPolicy": "Delete",
+    });
+    let volume = json!({ "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": volume }, "spec": spec });
+    state.world_create("persistentvolumes", "", volume);
 }
 
 fn bind_claim(state: &mut State, claim: &Arc<Value>) {
     let volume = format!("pvc-{}", meta(claim, "uid"));
+    if state.world_get("persistentvolumes", "", &volume).is_none() {
+        provision(state, claim, &volume);
+    }
     state.world_edit("persistentvolumeclaims", claim, "", |claim| {
         claim["spec"]["volumeName"] = json!(volume);
     });

@@ -106,7 +106,7 @@ pub(crate) async fn start(stage: &Stage, lodging: Lodging) -> Result<Kubelet> {
     let leases: Api<Lease> = Api::namespaced(stage.kubelet.clone(), NODE_LEASES);
     tasks.spawn(beat(leases, stage.node()));
     // The scheduler has the name of the node.
-    tasks.spawn(scheduler::serve(stage.kubelet.clone(), stage.node(), stage.node()));
+    tasks.spawn(scheduler::serve(stage.kubelet.clone(), stage.node(), stage.node(), stage.run.clone()));
     let pods = Pods {
         api: Api::all(stage.kubelet.clone()),
         node: stage.node(),

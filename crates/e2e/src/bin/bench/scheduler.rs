@@ -1,9 +1,9 @@
-//! A scheduler for pods that no other would take: their claims are never bound. It gives each claim a volume that does not exist, so that
-//! nobody tries to make one again and again, and sends the pod to the fake node.
+//! A scheduler for pods that no other would take: nobody makes volumes for their claims. It makes one for each claim, which holds nothing
+//! and which the real controller binds, and sends the pod to the fake node without waiting for that.
 
 use anyhow::{Result, bail};
 use futures::{StreamExt as _, TryStreamExt as _};
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
@@ -11,13 +11,17 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use crate::stage::{RUN, from_json};
+
 /// How many pods are taken at once.
 const AT_ONCE: usize = 16;
-/// The volume of all claims.
-const NOWHERE: &str = "bench-nowhere";
+/// A directory that nobody ever looks at.
+const NOWHERE: &str = "/nonexistent/bench";
+/// On the volumes of the bench: the namespace of their claims.
+pub(crate) const VOLUMES_OF: &str = "bench.windlass.dev/volumes-of";
 
-/// Sends all pods that ask for the scheduler of this name to the node of this name.
-pub(crate) async fn serve(client: Client, scheduler: String, node: String) -> Result<()> {
+/// Sends all pods that ask for the scheduler of this name to the node of this name. Volumes have the label of this run.
+pub(crate) async fn serve(client: Client, scheduler: String, node: String, run: String) -> Result<()> {
     let fields = format!("spec.schedulerName={scheduler},spec.nodeName=");
     let config = watcher::Config::default().fields(&fields);
     let mut pods = watcher(Api::<Pod>::all(client.clone()), config).default_backoff().boxed();
@@ -28,10 +32,10 @@ pub(crate) async fn serve(client: Client, scheduler: String, node: String) -> Re
         }
         match pods.try_next().await {
             Ok(Some(Event::Apply(pod) | Event::InitApply(pod))) => {
-                let (client, node) = (client.clone(), node.clone());
+                let (client, node, run) = (client.clone(), node.clone(), run.clone());
                 tasks.spawn(async move {
                     // Whoever waits for the pod will say that it never became ready.
-                    if let Err(error) = place(&client, &pod, &node).await {
+                    if let Err(error) = place(&client, &pod, &node, &run).await {
                         crate::say(format!("the fake scheduler could not place pod {}: {error}", pod.name_any()));
                     }
                 });
@@ -44,12 +48,10 @@ pub(crate) async fn serve(client: Client, scheduler: String, node: String) -> Re
     }
 }
 
-async fn place(client: &Client, pod: &Pod, node: &str) -> Result<(), kube::Error> {
+async fn place(client: &Client, pod: &Pod, node: &str, run: &str) -> Result<()> {
     let namespace = pod.namespace().unwrap_or_default();
-    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), &namespace);
-    let volume = json!({ "spec": { "volumeName": NOWHERE } });
     for name in claims_of(pod) {
-        passing(claims.patch_metadata(name, &PatchParams::default(), &Patch::Merge(&volume)).await.map(drop))?;
+        provide(client, &namespace, name, run).await?;
     }
     let binding = json!({
         "apiVersion": "v1", "kind": "Binding", "metadata": { "name": pod.name_any() },
@@ -57,7 +59,39 @@ async fn place(client: &Client, pod: &Pod, node: &str) -> Result<(), kube::Error
     });
     let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
     let placed = pods.create_subresource::<_, Value>("binding", &pod.name_any(), &PostParams::default(), &binding).await;
-    passing(placed.map(drop))
+    Ok(passing(placed.map(drop))?)
+}
+
+/// Lets a claim ask for a volume, and makes that volume: one write each, and what is left is the controller's.
+async fn provide(client: &Client, namespace: &str, claim: &str, run: &str) -> Result<()> {
+    let name = format!("bench-{namespace}-{claim}");
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), namespace);
+    let asks = Patch::Merge(json!({ "spec": { "volumeName": name } }));
+    let asked = match claims.patch(claim, &PatchParams::default(), &asks).await {
+        Err(error) => return Ok(passing(Err(error))?),
+        Ok(asked) => asked,
+    };
+    let volume = volume(&name, &asked, run)?;
+    let made = Api::<PersistentVolume>::all(client.clone()).create(&PostParams::default(), &volume).await;
+    Ok(passing(made.map(drop))?)
+}
+
+/// What a provisioner would make of a claim: it goes with the claim, unless somebody says otherwise.
+fn volume(name: &str, claim: &PersistentVolumeClaim, run: &str) -> Result<PersistentVolume> {
+    let (namespace, spec) = (claim.namespace(), claim.spec.clone().unwrap_or_default());
+    from_json(json!({
+        "metadata": { "name": name, "labels": { RUN: run, VOLUMES_OF: namespace } },
+        "spec": {
+            "accessModes": spec.access_modes,
+            "capacity": spec.resources.and_then(|resources| resources.requests),
+            "claimRef": {
+                "apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace, "name": claim.name_any(), "uid": claim.uid(),
+            },
+            "hostPath": { "path": NOWHERE },
+            "persistentVolumeReclaimPolicy": "Delete",
+            "storageClassName": spec.storage_class_name,
+        },
+    }))
 }
 
 fn claims_of(pod: &Pod) -> impl Iterator<Item = &str> {
@@ -84,5 +118,21 @@ mod tests {
         ] } }))
         .unwrap();
         assert_eq!(claims_of(&pod).collect::<Vec<_>>(), ["tikv-a-tikv-0"]);
+    }
+
+    /// Else the controller would not bind them.
+    #[test]
+    fn a_volume_is_the_claims_own() {
+        let claim = serde_json::from_value(json!({
+            "metadata": { "name": "tikv-a-tikv-0", "namespace": "n", "uid": "u-1" },
+            "spec": {
+                "accessModes": ["ReadWriteOnce"], "storageClassName": "none", "resources": { "requests": { "storage": "1Gi" } },
+            },
+        }));
+        let volume = json!(volume("bench-n-tikv-a-tikv-0", &claim.unwrap(), "r").unwrap());
+        let spec = &volume["spec"];
+        assert_eq!((&spec["claimRef"]["uid"], &spec["claimRef"]["namespace"]), (&json!("u-1"), &json!("n")));
+        assert_eq!((&spec["capacity"]["storage"], &spec["storageClassName"]), (&json!("1Gi"), &json!("none")));
+        assert_eq!(volume["metadata"]["labels"], json!({ RUN: "r", VOLUMES_OF: "n" }));
     }
 }

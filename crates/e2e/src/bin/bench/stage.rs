@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use futures::TryStreamExt as _;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Namespace, Node, ServiceAccount};
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -22,6 +22,7 @@ use serde_json::json;
 use windlass_api::mysql::MySQLCluster;
 use windlass_lab::Lab;
 
+use crate::scheduler::VOLUMES_OF;
 use crate::{say, within};
 use deployment::Deployed;
 
@@ -157,6 +158,8 @@ async fn define(admin: &Client) -> Result<()> {
 /// Removes everything that has these labels.
 async fn remove(admin: &Client, selector: &str) -> Result<()> {
     remove_namespaces(admin, selector, &[]).await?;
+    // Those of a namespace that is gone, of a run that ended before it removed them.
+    remove_volumes(admin, selector).await?;
     let list = ListParams::default().labels(selector);
     let all = DeleteParams::default();
     Api::<Lease>::namespaced(admin.clone(), NODE_LEASES).delete_collection(&all, &list).await?;
@@ -214,8 +217,26 @@ async fn remove_namespace(admin: &Client, name: &str) -> Result<()> {
     let uid = known.uid().unwrap_or_default();
     let gone = Box::pin(await_condition(namespaces, name, conditions::is_deleted(&uid)));
     within(REMOVAL, &format!("namespace {name} to be gone"), async { Ok(gone.await.map(drop)?) }).await?;
+    remove_volumes(admin, &format!("{VOLUMES_OF}={name}")).await?;
     say(format!("namespace {name} removed in {:.1} s", began.elapsed().as_secs_f64()));
     Ok(())
+}
+
+/// Removes volumes that the operator said are to stay. Thousands of them are more than one request for a collection can take.
+async fn remove_volumes(admin: &Client, selector: &str) -> Result<()> {
+    let volumes: Api<PersistentVolume> = Api::all(admin.clone());
+    let found = volumes.list_metadata(&ListParams::default().labels(selector)).await?;
+    futures::stream::iter(found.into_iter().map(Ok))
+        .try_for_each_concurrent(AT_ONCE, |it| {
+            let volumes = volumes.clone();
+            async move {
+                match volumes.delete(&it.name_any(), &DeleteParams::default()).await {
+                    Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+                    end => end.map(drop).with_context(|| format!("volume {} cannot be removed", it.name_any())),
+                }
+            }
+        })
+        .await
 }
 
 pub(crate) fn from_json<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> Result<T> {

@@ -86,6 +86,7 @@ impl World for Docks {
         moved |= inner.end_tasks();
         moved |= inner.replicate();
         moved |= inner.write();
+        inner.count_closed();
         // One that takes writes already need not be opened.
         if let Some(primary) = inner.primary.filter(|it| inner.servers.all[*it].up && !inner.servers.all[*it].read_only) {
             inner.servers.holds(primary);

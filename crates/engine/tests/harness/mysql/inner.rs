@@ -71,6 +71,10 @@ pub(super) struct Inner {
     pub(super) copy: Option<Value>,
     /// Whether servers acknowledge what is not on their disks.
     pub(super) careless: bool,
+    /// When a server was last seen to take writes.
+    last_open: Option<Duration>,
+    /// For how long at the most none did, until one did again.
+    pub(super) longest_closed: Duration,
 }
 
 fn duration(task: &Task) -> Duration {
@@ -116,6 +120,8 @@ impl Inner {
             seen: 0,
             copy: None,
             careless: false,
+            last_open: None,
+            longest_closed: Duration::ZERO,
         }
     }
 
@@ -139,6 +145,8 @@ impl Inner {
             seen: 0,
             copy: self.copy.clone(),
             careless: self.careless,
+            last_open: self.last_open,
+            longest_closed: self.longest_closed,
         }
     }
 
@@ -244,6 +252,14 @@ impl Inner {
             }
         }
         moved
+    }
+
+    /// Notes whether a server takes writes.
+    pub(super) fn count_closed(&mut self) {
+        if self.has_writer() {
+            let before = self.last_open.replace(self.now).unwrap_or(self.now);
+            self.longest_closed = self.longest_closed.max(self.now.saturating_sub(before));
+        }
     }
 
     pub(super) fn has_writer(&self) -> bool {

@@ -109,6 +109,11 @@ impl Docks {
         inner.servers.all[at].up && !inner.servers.all[at].read_only
     }
 
+    /// For how long at the most no server took writes, once one did.
+    pub fn longest_closed(&self) -> Duration {
+        self.lock().longest_closed
+    }
+
     /// Whether something was put beside the data directory of a server.
     pub(super) fn has_saved(&self, at: usize) -> bool {
         !self.lock().servers.all[at].saved.is_empty()

@@ -137,6 +137,14 @@ fn shrink_unevenly(scene: &Sight<'_>) -> Vec<Wish> {
     vec![tikv(3)]
 }
 
+/// Whether there are so many claims, and this becomes of all volumes. There may be more of these: whoever is shown the past replaces a
+/// store, and the volume of the one before is kept.
+fn has_volumes(scene: &Sight<'_>, count: usize, policy: &str) -> bool {
+    let volumes = scene.server.store().list("persistentvolumes");
+    let claims = scene.server.store().list("persistentvolumeclaims").len();
+    claims == count && volumes.iter().all(|it| it["spec"]["persistentVolumeReclaimPolicy"] == policy)
+}
+
 /// One failed, and another one is there in its place.
 fn is_replaced(scene: &Sight<'_>) -> bool {
     let failures = |scene: &Sight<'_>| {
@@ -224,6 +232,17 @@ fn scale() -> Vec<Scenario<Quay>> {
             vec![now(|_| vec![tikv(5)])],
             five_serve,
         ),
+        // What was on the volumes of those that left is of no use, and goes with their claims.
+        long(scenario(
+            "tidb-reclaim",
+            vec![create_5(), then(five_serve, |_| vec![spec(&json!({ "enablePVReclaim": true }))])],
+            five_serve,
+            vec![now(shrink)],
+            |scene| three_serve(scene) && has_volumes(scene, 6, "Retain"),
+        )),
+        long(with_three("tidb-policy", vec![now(|_| vec![spec(&json!({ "pvReclaimPolicy": "Delete" }))])], |scene| {
+            three_serve(scene) && has_volumes(scene, 6, "Delete")
+        })),
         with_five("tidb-cancel", vec![now(shrink_unevenly), then(one_left_of_two, |_| vec![tikv(5)])], five_serve),
         long(scenario(
             "tidb-columns",

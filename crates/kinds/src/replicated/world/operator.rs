@@ -131,7 +131,9 @@ impl World {
                     pod.meta.annotations.extend(annotations.clone());
                 }
             }
-            Act::DeleteAlone { .. } | Act::Grow { .. } | Act::TakeOver { .. } => panic!("{step} is not for this kind"),
+            Act::DeleteAlone { .. } | Act::Grow { .. } | Act::SetReclaim { .. } | Act::TakeOver { .. } => {
+                panic!("{step} is not for this kind")
+            }
             Act::Member(run) => self.start(run.clone()),
         }
     }

@@ -11,7 +11,7 @@ use windlass_api::tidb::{
 };
 use windlass_core::conditions::{Common, Conditions, Previous, Truth};
 use windlass_core::kind::{Observed, Report};
-use windlass_core::views::{PodView, REVISION};
+use windlass_core::views::{PodView, REVISION, StatefulSetView};
 use windlass_core::{reason, telling};
 
 use super::Tidb;
@@ -65,7 +65,7 @@ fn conditions(scene: &Scene<'_>, report: &Report<'_, Deed>) -> Conditions {
     telling::tell_work(telling::busy(scene.observed, report).as_ref(), stalled.as_ref(), Some(newest), &mut conditions);
     telling::tell_lanes(scene.observed, report, &mut conditions);
     telling::tell_owner(scene.observed, report, stalled.as_ref(), &mut conditions);
-    unheeded::tell(scene.observed.resource, &mut conditions);
+    unheeded::tell(scene.observed.resource, scene.observed.settings, &mut conditions);
     conditions
 }
 
@@ -103,8 +103,7 @@ pub(super) fn phase(scene: &Scene<'_>, group: &Group<'_>) -> MemberPhase {
     if shows_scale && group.set.is_some() && group.size() != group.wanted() {
         return MemberPhase::Scale;
     }
-    let replaces = has_outdated(group)
-        || group.set.is_some_and(|set| set.current_revision.is_some() && set.current_revision != set.update_revision);
+    let replaces = has_outdated(group) || group.set.is_some_and(StatefulSetView::is_rolling);
     if replaces && roll::blocked(scene, component).is_none() { MemberPhase::Upgrade } else { MemberPhase::Normal }
 }
 

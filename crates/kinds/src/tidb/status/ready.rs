@@ -7,6 +7,7 @@ use windlass_api::tidb::conditions::ReadyReason;
 use windlass_core::conditions::{Reason, Truth};
 use windlass_core::ordinals::Ordinal;
 use windlass_core::reason;
+use windlass_core::views::StatefulSetView;
 
 use super::super::answers::{Said, StoreState};
 use super::super::scene::{Group, Scene};
@@ -37,9 +38,7 @@ impl Ready {
     pub(in super::super) fn of(scene: &Scene<'_>) -> Self {
         let is_replaced = |component: Component| {
             let group = scene.group(component);
-            let rolls =
-                group.set.is_some_and(|set| set.current_revision.is_some() && set.current_revision != set.update_revision);
-            rolls || has_outdated(group)
+            group.set.is_some_and(StatefulSetView::is_rolling) || has_outdated(group)
         };
         if REPLACED.into_iter().any(is_replaced) {
             return Self::told(ReadyReason::StatefulSetNotUpToDate);

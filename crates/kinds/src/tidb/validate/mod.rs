@@ -22,6 +22,7 @@ use kube::Resource as _;
 use kube::core::ObjectMeta;
 use thiserror::Error;
 use windlass_api::tidb::{Component, ComponentSpec, PdSpec, TidbCluster, TidbClusterSpec};
+use windlass_core::reclaim::RETAIN;
 use windlass_core::step::Owner;
 
 use super::build::Names;
@@ -128,7 +129,6 @@ const LEADERS_BACK: Duration = Duration::from_secs(400);
 const GRACEFUL_SHUTDOWN: Duration = Duration::from_mins(10);
 const TIMEZONE: &str = "UTC";
 const HELPER_IMAGE: &str = "busybox:1.26.2";
-const RETAIN: &str = "Retain";
 
 /// Judges a spec.
 pub fn validate(resource: &TidbCluster) -> Result<Validated, Invalid> {

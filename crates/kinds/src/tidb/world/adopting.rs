@@ -1,10 +1,17 @@
 //! A cluster that another operator made.
 
-use windlass_core::labels::ADOPTED;
+use std::collections::BTreeMap;
+
+use windlass_core::kind::{Observed, Options};
+use windlass_core::labels::{ADOPTED, AS_GOOD_AS};
+use windlass_core::memory::{Found, Memory};
 use windlass_core::step::Act;
 
-use super::World;
+use super::super::Settings;
+use super::super::scene::Scene;
+use super::super::status::Ready;
 use super::scenarios::settled;
+use super::{UID, World};
 
 fn adopted() -> World {
     let mut world = settled(3, &[1]);
@@ -12,6 +19,25 @@ fn adopted() -> World {
         set.object.meta.annotations.insert(ADOPTED.into(), "true".into());
     }
     world
+}
+
+/// Why it is ready, or not.
+fn readiness(world: &World) -> &'static str {
+    let memory = Memory::judge(world.logbook.as_ref().map(|logbook| Found { logbook, uid: "logbook" }), UID, &world.children);
+    let observed = Observed {
+        resource: &world.resource,
+        children: &world.children,
+        settings: &Settings::default(),
+        options: &Options::None,
+        facts: &world.facts,
+        memory: &memory,
+        answered: &BTreeMap::new(),
+        running: &world.running,
+        settled: false,
+        now: world.now,
+    };
+    let entries = memory.entries();
+    Ready::of(&Scene::of(&observed, &entries)).reason.as_str()
 }
 
 #[test]
@@ -28,6 +54,21 @@ fn nothing_is_planned_before_every_member_is_seen() {
     }
     let plan = world.pass().plan;
     assert!(plan.steps.iter().any(|step| step.to_string().contains("StatefulSet a-tikv from 3 to")), "{:?}", plan.steps);
+}
+
+/// Its pods have the template that the other operator gave them; the newest has our labels besides, and no pod is replaced for those.
+#[test]
+fn one_whose_pods_are_as_good_is_ready() {
+    let mut world = adopted();
+    for set in world.children.stateful_sets.values_mut() {
+        let before = set.update_revision.replace("with-our-labels".into()).unwrap();
+        set.object.meta.annotations.insert(AS_GOOD_AS.into(), before);
+    }
+    assert_eq!(readiness(&world), "Ready");
+    for set in world.children.stateful_sets.values_mut() {
+        set.object.meta.annotations.remove(AS_GOOD_AS);
+    }
+    assert_eq!(readiness(&world), "StatefulSetNotUpToDate");
 }
 
 #[test]

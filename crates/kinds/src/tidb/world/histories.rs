@@ -90,6 +90,7 @@ impl World {
             if self.dice.chance(25) {
                 self.trouble();
             }
+            self.trouble_with_policies();
             if self.dice.chance(85) {
                 self.controllers();
             }
@@ -138,6 +139,7 @@ impl World {
             let replaced = replaced.filter(|it| it.component == component.as_str()).count();
             assert_eq!(usize::from(self.size(component)), usize::from(replicas.unwrap_or(0)) + replaced, "{component}");
         }
+        self.judge_policies();
         let logbook = self.logbook.as_ref().unwrap();
         assert!(logbook.intents.is_empty(), "what was announced never ended: {:?}", logbook.intents);
         let sets = [Component::Tikv, Component::Tiflash];

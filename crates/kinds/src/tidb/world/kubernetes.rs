@@ -108,7 +108,8 @@ impl World {
             .map(|it| it.meta.name.clone())
             .collect();
         for name in gone {
-            self.children.claims.remove(&name);
+            let claim = self.children.claims.remove(&name);
+            self.release(claim.and_then(|claim| claim.volume));
         }
     }
 
@@ -199,7 +200,7 @@ impl World {
                     created: Some(self.now),
                     ..Meta::default()
                 };
-                self.children.claims.insert(claim, ClaimView { meta, requested: Some("1Gi".into()), class: None });
+                self.children.claims.insert(claim, ClaimView { meta, requested: Some("1Gi".into()), ..ClaimView::default() });
             }
         }
         let id = self.fresh();
@@ -236,6 +237,7 @@ impl World {
         let Some(pod) = self.children.pods.get(name).filter(|pod| pod.meta.uid == uid && !pod.meta.deleting) else { return };
         let is_bad = pod.meta.labels.get(REVISION).is_some_and(|image| image.ends_with(BAD));
         let ran = pod.process.is_some();
+        self.bind(name);
         let works = !is_bad && self.join(component, ordinal, name);
         let id = self.fresh();
         let wait = if works { None } else { Some(self.seconds(3, 6)) };

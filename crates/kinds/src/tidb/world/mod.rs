@@ -10,6 +10,7 @@ mod kubernetes;
 mod mishaps;
 mod operator;
 mod people;
+mod policies;
 mod refused;
 mod scenarios;
 mod volumes;
@@ -104,6 +105,10 @@ struct World {
     disturbed_by_hand: bool,
     /// Stores that PD was made to forget.
     forgotten: BTreeSet<u64>,
+    /// What becomes of volumes when their claims go, by name.
+    policies: BTreeMap<String, String>,
+    /// Chance of its own for what happens to these, so that they change nothing else in a history.
+    policy_dice: Dice,
     /// Volumes that are slow to go, and until when.
     lingering: BTreeMap<String, Timestamp>,
 }
@@ -132,7 +137,9 @@ impl World {
         let mut dice = Dice::new(seed);
         let now = Timestamp::from_second(1_000_000).unwrap();
         let tiflash = if dice.chance(30) { 1 + dice.below(3) } else { 0 };
-        let resource = resource(1 + dice.below(5), tiflash);
+        let mut resource = resource(1 + dice.below(5), tiflash);
+        let mut policy_dice = Dice::new(!seed);
+        resource.spec.enable_pv_reclaim = policy_dice.chance(25).then_some(true);
         let mut pd = SimulatedPd::new(now);
         pd.max_replicas = if dice.chance(80) { 3 } else { 1 };
         pd.columns = dice.below(2).min(tiflash);
@@ -161,6 +168,8 @@ impl World {
             failover,
             disturbed_by_hand: false,
             forgotten: BTreeSet::new(),
+            policies: BTreeMap::new(),
+            policy_dice,
             lingering: BTreeMap::new(),
         }
     }

@@ -121,6 +121,9 @@ impl World {
     /// Carries a step out, unless the request gets lost.
     fn take(&mut self, step: &Step<Deed>) {
         self.judge(step);
+        if self.take_policy(step) {
+            return;
+        }
         if !self.calm && self.dice.chance(5) {
             return;
         }
@@ -173,7 +176,7 @@ impl World {
             Act::Member(deed) => self.start(deed.clone()),
             // It is seen when somebody shows it.
             Act::TakeOver { .. } => {}
-            Act::Sync { .. } | Act::DeleteAlone { .. } | Act::Grow { .. } => {
+            Act::Sync { .. } | Act::DeleteAlone { .. } | Act::Grow { .. } | Act::SetReclaim { .. } => {
                 panic!("{step} is not for this world")
             }
         }
@@ -223,6 +226,7 @@ impl World {
                     assert!(unmarked.is_none(), "{step}, and a volume of {pod} is not marked");
                 }
             }
+            Act::SetReclaim { over, policy, .. } => self.judge_policy(step, &over.uid, policy),
             Act::Member(deed) if deed.irreversible() => self.judge_announced(step, deed.target_uid()),
             _ => {}
         }
@@ -287,7 +291,7 @@ impl World {
         self.on(pod).is_some_and(|id| self.is_in_pd(id))
     }
 
-    fn is_in_pd(&self, id: u64) -> bool {
+    pub(super) fn is_in_pd(&self, id: u64) -> bool {
         // One that PD was made to forget may have come back a moment ago.
         let is_new = |store: &SimulatedStore| {
             self.forgotten.contains(&id) && self.now.duration_since(store.started) < SignedDuration::from_secs(LATE)

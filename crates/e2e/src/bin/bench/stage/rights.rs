@@ -67,6 +67,7 @@ fn kubelet_rules() -> Value {
         { "apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch", "delete"] },
         { "apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"] },
         { "apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["patch"] },
+        { "apiGroups": [""], "resources": ["persistentvolumes"], "verbs": ["create"] },
         { "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create", "patch"] },
     ])
 }
