@@ -6,6 +6,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
+use futures::future::select_all;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use windlass_kinds::mysql::deeds::Place;
@@ -19,9 +20,11 @@ const BEAT: Duration = Duration::from_secs(1);
 const LATE: Duration = Duration::from_millis(1500);
 /// How long a node may take to accept a connection. One whose first packet was lost takes a second.
 const KNOCK: Duration = Duration::from_millis(500);
-/// How many connections a node must accept in a row before it counts as one that can be reached: where a third of all packets is lost,
-/// one in two hundred tries gets so far.
-const KNOCKS: usize = 8;
+/// How many connections a node must accept in a row, before and after its server was listened for, to count as one that can be reached.
+const KNOCKS: usize = 4;
+/// How long a server may take to greet one of those who connected. Servers speak first, and what was lost is sent again after 0.2 and
+/// 0.6 seconds.
+const GREETING: Duration = Duration::from_secs(1);
 
 impl Servers {
     /// Returns when the server cannot be heard any more.
@@ -63,17 +66,46 @@ impl Servers {
     }
 }
 
-/// How somebody is silent who does not answer in time: its node takes connections, or refuses them, or is silent as well. A node that
-/// takes one now and then is no sign that its server hangs: packets are lost on the way.
+/// How somebody is silent who does not answer in time: its node takes connections and its server greets nobody, or the node refuses
+/// connections, or is silent as well.
+///
+/// That a node takes connections is not enough for a hang. After a burst of lost packets, a connection that was there before is quiet
+/// for seconds, until what was lost is sent again, while new ones get through: but on those a server that lives greets.
 pub(super) async fn knock(address: &str, port: u16) -> Silence {
+    let listened = async {
+        let doors = connect(address, port).await?;
+        if is_greeted(&doors).await {
+            return Err(Silence::Unreachable);
+        }
+        connect(address, port).await
+    };
+    listened.await.err().unwrap_or(Silence::Hangs)
+}
+
+/// Connects several times in a row.
+async fn connect(address: &str, port: u16) -> Result<Vec<TcpStream>, Silence> {
+    let mut doors = Vec::new();
     for _ in 0..KNOCKS {
         match tokio::time::timeout(KNOCK, TcpStream::connect((address, port))).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => return of_error(&error),
-            Err(_) => return Silence::Unreachable,
+            Ok(Ok(door)) => doors.push(door),
+            Ok(Err(error)) => return Err(of_error(&error)),
+            Err(_) => return Err(Silence::Unreachable),
         }
     }
-    Silence::Hangs
+    Ok(doors)
+}
+
+/// Whether the server says anything to one of those who connected.
+async fn is_greeted(doors: &[TcpStream]) -> bool {
+    let greetings = doors.iter().map(|door| async {
+        let mut byte = [0];
+        match door.peek(&mut byte).await {
+            Ok(1..) => {}
+            // It was closed without a word, which says nothing of the others.
+            _ => std::future::pending().await,
+        }
+    });
+    tokio::time::timeout(GREETING, select_all(greetings.map(Box::pin))).await.is_ok()
 }
 
 /// What an error of a connection says of the process at its other end.
@@ -90,6 +122,8 @@ pub(super) fn of_error(error: &std::io::Error) -> Silence {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
     use super::*;
 
     #[tokio::test]
@@ -99,6 +133,42 @@ mod tests {
         assert_eq!(knock("127.0.0.1", port).await, Silence::Hangs);
         drop(listener);
         assert_eq!(knock("127.0.0.1", port).await, Silence::Closed);
+    }
+
+    #[tokio::test]
+    async fn who_greets_does_not_hang_though_old_connections_are_quiet() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let greets = async {
+            let mut doors = Vec::new();
+            loop {
+                let (mut door, _) = listener.accept().await.unwrap();
+                // All but the last greeting are lost.
+                if doors.len() + 1 == KNOCKS {
+                    door.write_all(b"J").await.unwrap();
+                }
+                doors.push(door);
+            }
+        };
+        tokio::select! {
+            () = greets => {}
+            how = knock("127.0.0.1", port) => assert_eq!(how, Silence::Unreachable),
+        }
+    }
+
+    #[tokio::test]
+    async fn who_hangs_up_without_a_word_greets_nobody() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let hangs_up = async {
+            loop {
+                drop(listener.accept().await.unwrap());
+            }
+        };
+        tokio::select! {
+            () = hangs_up => {}
+            how = knock("127.0.0.1", port) => assert_eq!(how, Silence::Hangs),
+        }
     }
 
     #[test]

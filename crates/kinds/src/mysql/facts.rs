@@ -88,12 +88,23 @@ pub enum Unreadable {
 pub enum Silence {
     /// Its server closed the connection, or lets nobody connect: the process is gone.
     Closed,
-    /// Its node takes connections, and its server says nothing.
+    /// Its node takes connections, and its server greets nobody.
     Hangs,
-    /// Nothing comes back: it, its node or the network.
+    /// No answer comes back: it, its node or the network.
     Unreachable,
     /// It answered, but not what was asked.
     Refused,
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Closed => "its server is gone",
+            Self::Hangs => "its server hangs",
+            Self::Unreachable => "no answer comes back from it",
+            Self::Refused => "it refuses",
+        })
+    }
 }
 
 /// How a task ended.

@@ -138,10 +138,12 @@ fn fail_over(scene: &Scene<'_>, heard: bool) -> Office {
         return Office::Wait { why, stalled: false };
     }
     let errant = scene.cluster().errant();
+    let how = scene.silence(scene.primary()).map_or_else(|| "its data is gone".to_owned(), |(how, _)| how.to_string());
+    let why = format!("the primary is lost ({how}), and must not be acknowledged any more");
     let stop: Vec<_> = scene
         .replicas()
         .filter(|it| it.known.as_ref().is_some_and(|known| known.replication.as_ref().is_some_and(|it| it.connects)))
-        .map(|it| (it.ordinal, Task::StopReceiving, "the primary is lost, and must not be acknowledged any more".to_owned()))
+        .map(|it| (it.ordinal, Task::StopReceiving, why.clone()))
         .collect();
     if !stop.is_empty() {
         return Office::Prepare(stop);
