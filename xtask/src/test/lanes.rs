@@ -5,13 +5,15 @@
 //! API server away, or judge all calls that were made, run when nobody else does.
 
 use std::ffi::OsStr;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use tokio::process::Command;
-use windlass_lab::Lab;
+use windlass_lab::{Lab, Progress, image, tidb};
 
 use super::{LAB_VARIABLE, output};
 use crate::cargo;
+use crate::example::Example;
 use crate::report::Report;
 
 /// The tests of `crates/e2e/tests` that deal with the operator, in the order in which they run.
@@ -58,6 +60,9 @@ pub(super) const HARNESS: &str = "every_perturbation_ends_as_if_nothing_had_happ
 /// A test may count what happens; two at once in one file would count each other.
 const ONE_BY_ONE: [&str; 3] = ["--", "--test-threads=1", "--nocapture"];
 
+/// Tests of clients and of what runs in pods, beside servers that are started on this machine. They have been built with all others.
+const BESIDE_SERVERS: [&str; 9] = ["test", "--workspace", "--locked", "--test", "mysql", "--test", "pd", "--", "--ignored"];
+
 /// Builds all of them.
 pub(super) async fn build() -> Result<()> {
     for tests in [TESTS, OF_THE_LAB] {
@@ -83,7 +88,11 @@ pub(super) async fn run(lab: &Lab, path: &OsStr, report: &mut Report) -> Result<
     let of_the_lab = cargo::command(&[&OF_THE_LAB[..], &ONE_BY_ONE].concat());
     let database =
         beside(WITH_A_DATABASE.map(|name| (name, command(name))).into_iter().chain([("the lab itself", of_the_lab)]));
-    let broken = beside(WITH_A_BROKEN_DATABASE.map(|name| (name, command(name))));
+    let mut servers = cargo::command(&BESIDE_SERVERS);
+    // Each of them has the machine's ports to itself.
+    servers.arg("--test-threads=1").envs(servers_of_the_lab().await?);
+    let broken =
+        beside(WITH_A_BROKEN_DATABASE.map(|name| (name, command(name))).into_iter().chain([("real servers", servers)]));
     let harness = beside([("crash harness", cargo::command(&[&CRASH_HARNESS[..], &["--", HARNESS, "--nocapture"]].concat()))]);
     // A failure of one does not end the others: what a killed test leaves behind helps nobody.
     let (operator, database, broken, harness): (Result<()>, _, _, _) = tokio::join!(operator, database, broken, harness);
@@ -97,6 +106,16 @@ pub(super) async fn run(lab: &Lab, path: &OsStr, report: &mut Report) -> Result<
         report.stage(&format!("lab: {name}"), output::show(command(name))).await?;
     }
     Ok(())
+}
+
+/// Where the servers are that tests start without a container: those that the lab's containers run.
+async fn servers_of_the_lab() -> Result<[(&'static str, PathBuf); 2]> {
+    let progress = Progress::new();
+    let archive = Example::Mysql.build_image(&progress).await?;
+    // Who tests is root, which mysqld has to be told.
+    let mysqld = image::program(&archive, "/usr/sbin/mysqld", "--user=root", &progress).await?;
+    let [pd_server, _] = tidb::programs(&progress).await?.pd_servers;
+    Ok([("WINDLASS_MYSQLD", mysqld), ("WINDLASS_PD_SERVER", pd_server)])
 }
 
 /// One after another, while others print.

@@ -56,7 +56,8 @@ async fn a_server_that_hangs_is_silent_in_time_and_answers_when_it_goes_on() {
         let why = world.look(&server).await.unwrap_err();
         let took = began.elapsed();
         eprintln!("{took:?}: {why}");
-        assert!(took < Duration::from_secs(limit) + Duration::from_millis(700), "{took:?}");
+        // And then it is listened for whether the server greets anybody.
+        assert!(took < Duration::from_secs(limit) + Duration::from_secs(10), "{took:?}");
         assert!(why.contains("moco-a-0") && why.contains(&format!("within {limit} s")), "{why}");
     }
     let (end, rest) = world.carry_out(&server, Task::StopReceiving).await;

@@ -1,8 +1,8 @@
 //! The client of PD beside real PDs: what it reads, and each task.
 //!
-//! They are ignored unless asked for, with WINDLASS_PD_SERVER naming a pd-server. The lab builds one (`crates/lab/tools/pd`).
+//! `cargo xtask test` runs them, with the pd-server that the lab builds (`crates/lab/tools/pd`). Where nobody names a server they are ignored:
 //!
-//! `WINDLASS_PD_SERVER=DIR/pd-server cargo test -p windlass-clients --test pd -- --ignored --test-threads 1`
+//! `WINDLASS_PD_SERVER=…/pd-server cargo test --workspace --test pd -- --ignored --test-threads 1`
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test says what went wrong by panicking")]
 

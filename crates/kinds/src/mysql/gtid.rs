@@ -233,5 +233,5 @@ mod tests;
 mod properties;
 
 #[cfg(test)]
-#[path = "gtid_server_tests.rs"]
-mod server_tests;
+#[path = "gtid_recorded_tests.rs"]
+mod recorded_tests;

@@ -1,17 +1,10 @@
 //! `mysql-init` and `mysql-agent` beside a real mysqld: kills, probes, certificates, a clone.
 //!
-//! They are ignored unless asked for, with WINDLASS_MYSQLD naming a server. It must be an executable of MySQL 8.0.28 or later
-//! in a `bin` or `sbin` beside its `share`, and take `--user` by itself when root runs it. On a machine whose own packages are too
-//! old, unpack Debian's `mysql-server-core` and the libraries it needs (`apt-get download`, `dpkg -x`) into a directory, and
-//! put a script in the place of `usr/sbin/mysqld` that runs the real one through its own loader:
+//! `cargo xtask test` runs them, with the server of the image in `examples/mysql`. Where nobody names a server they are ignored. To name one:
+//! an executable of MySQL 8.0.28 or later in a `bin` or `sbin` beside its `share`, which takes `--user` by itself when root runs it; after a
+//! run of the whole test there is one in the cache, `images/*.unpacked/usr/sbin/mysqld`.
 //!
-//! ```sh
-//! #!/bin/sh
-//! exec DIR/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2 --library-path DIR/usr/lib/x86_64-linux-gnu \
-//!     DIR/usr/sbin/mysqld.real "$@" --user=root
-//! ```
-//!
-//! `WINDLASS_MYSQLD=DIR/usr/sbin/mysqld cargo test -p windlass-operator --test mysql -- --ignored --test-threads 1`
+//! `WINDLASS_MYSQLD=…/usr/sbin/mysqld cargo test --workspace --test mysql -- --ignored --test-threads 1`
 //!
 //! Time zones are checked as well where WINDLASS_ZONEINFO names a directory with their data.
 
