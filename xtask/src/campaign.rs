@@ -14,9 +14,6 @@ use crate::report::seconds;
 use crate::test::LAB_VARIABLE;
 use crate::{cargo, install};
 
-/// The lab of campaigns; a person's own, and that of the tests, go on beside it.
-const LAB: &str = "campaign";
-
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Which campaign.
@@ -26,6 +23,11 @@ pub(crate) struct Options {
     /// How many rounds, instead of the campaign's own number.
     #[arg(long, value_name = "NUMBER")]
     count: Option<u64>,
+
+    /// The lab that it runs on, which it ends. A person's own, and that of the tests, go on beside it; with another name, so does another
+    /// campaign.
+    #[arg(long = "name", value_name = "LAB", default_value = "campaign")]
+    lab: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -231,8 +233,8 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     eprintln!("{count} rounds of {} in {}", plan.test, plan.package);
     let began = Instant::now();
     let figures = match plan.lab {
-        Some(installed) => run_on_lab(&plan, installed, count).await?,
-        None => run_test(&plan, count).await?,
+        Some(installed) => run_on_lab(&plan, installed, count, &Lab::named(&options.lab)?).await?,
+        None => run_test(&plan, count, None).await?,
     };
     // A test that does not listen would make the short form look like the long one.
     if !figures.contains(&count.to_string()) {
@@ -243,20 +245,20 @@ pub(crate) async fn run(options: Options) -> Result<()> {
 }
 
 /// Runs the test on a lab of its own, which is gone afterwards.
-async fn run_on_lab(plan: &Plan, installed: Installed, count: u64) -> Result<String> {
-    let (lab, progress) = (Lab::named(LAB)?, Progress::new());
+async fn run_on_lab(plan: &Plan, installed: Installed, count: u64, lab: &Lab) -> Result<String> {
+    let progress = Progress::new();
     lab.up(&progress).await?;
     let played = async {
         if installed == Installed::WithTheNext {
-            install::load(&lab, &install::build_rehearsal(&progress).await?, &progress).await?;
+            install::load(lab, &install::build_rehearsal(&progress).await?, &progress).await?;
         }
         let image = install::build_image(&progress).await?;
-        install::load(&lab, &image, &progress).await?;
-        install::install(&Cluster::of_lab(&lab), &image, &progress).await?;
+        install::load(lab, &image, &progress).await?;
+        install::install(&Cluster::of_lab(lab), &image, &progress).await?;
         for example in Example::value_variants() {
-            example.load_image(&lab, &progress).await?;
+            example.load_image(lab, &progress).await?;
         }
-        run_test(plan, count).await
+        run_test(plan, count, Some(lab)).await
     }
     .await;
     let ended = lab.down(&progress).await;
@@ -264,13 +266,13 @@ async fn run_on_lab(plan: &Plan, installed: Installed, count: u64) -> Result<Str
 }
 
 /// Runs the test, shows what it prints, and returns its line of figures.
-async fn run_test(plan: &Plan, count: u64) -> Result<String> {
+async fn run_test(plan: &Plan, count: u64, lab: Option<&Lab>) -> Result<String> {
     // On a lab the time goes by elsewhere.
-    let profile: &[&str] = if plan.lab.is_some() { &[] } else { &["--release"] };
+    let profile: &[&str] = if lab.is_some() { &[] } else { &["--release"] };
     let mut child = cargo::command(&["test", "--locked", "--package", plan.package])
         .args(profile)
         .args(plan.target)
-        .env(LAB_VARIABLE, LAB)
+        .envs(lab.map(|lab| (LAB_VARIABLE, lab.name())))
         .args(["--", "--nocapture", plan.test])
         .env(plan.variable, count.to_string())
         .envs(plan.also)
