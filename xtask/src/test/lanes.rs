@@ -46,15 +46,8 @@ const TESTS: [&str; 6] = ["test", "--package", "windlass-e2e", "--features", "la
 const OF_THE_LAB: [&str; 6] = ["test", "--package", "windlass-lab", "--features", "lab", "--locked"];
 /// The crash harness needs no lab. It yields to whoever has something to do. With other packages than before, cargo would build most of it
 /// again, for their features differ, and keep the others waiting.
-const CRASH_HARNESS: [&str; 7] = [
-    "test",
-    "--workspace",
-    "--test",
-    "crash",
-    "--locked",
-    "--config",
-    "target.'cfg(all())'.runner = 'nice -n 19'",
-];
+const CRASH_HARNESS: [&str; 7] =
+    ["test", "--workspace", "--test", "crash", "--locked", "--config", "target.'cfg(all())'.runner = 'nice -n 19'"];
 /// The one test that keeps all processors busy for minutes.
 pub(super) const HARNESS: &str = "every_perturbation_ends_as_if_nothing_had_happened";
 /// A test may count what happens; two at once in one file would count each other.

@@ -125,21 +125,27 @@ impl Servers {
 
     /// Asks a server everything that decisions rest on.
     pub async fn look(&self, place: &Place) -> Fact {
-        let news = match self.turns.acquire().await {
-            Err(_) => News::Silent { how: Silence::Refused, why: "the operator is stopping".to_owned() },
-            Ok(_turn) => match tokio::time::timeout(LOOK, self.ask(place)).await {
-                Ok(Ok(known)) => News::Seen(Box::new(known)),
-                Ok(Err(failure)) => News::Silent { how: failure.silence(), why: failure.to_string() },
-                // The connection is gone with it: an answer that comes late would be taken for that to the next question.
-                Err(_) => News::Silent {
-                    how: watch::knock(&place.address, (self.port)(&place.address)).await,
-                    why: format!(
-                        "the server of pod {:?} did not tell its state within {} s: it hangs, or its node or the network does",
-                        place.pod,
-                        LOOK.as_secs()
-                    ),
-                },
-            },
+        let Ok(_turn) = self.turns.acquire().await else {
+            let news = News::Silent { how: Silence::Refused, why: "the operator is stopping".to_owned() };
+            return Fact { place: place.clone(), news };
+        };
+        let asked = match tokio::time::timeout(LOOK, self.ask(place)).await {
+            Ok(Ok(known)) => Ok(known),
+            Ok(Err(failure)) => Err((failure.silence(), failure.to_string())),
+            // The connection is gone with it: an answer that comes late would be taken for that to the next question.
+            Err(_) => Err((
+                None,
+                format!(
+                    "the server of pod {:?} did not tell its state within {} s: it hangs, or its node or the network does",
+                    place.pod,
+                    LOOK.as_secs()
+                ),
+            )),
+        };
+        let news = match asked {
+            Ok(known) => News::Seen(Box::new(known)),
+            Err((Some(how), why)) => News::Silent { how, why },
+            Err((None, why)) => News::Silent { how: watch::knock(&place.address, (self.port)(&place.address)).await, why },
         };
         Fact { place: place.clone(), news }
     }

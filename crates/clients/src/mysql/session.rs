@@ -52,6 +52,9 @@ pub(super) enum Failure {
     /// It could not be asked.
     #[error("{why}")]
     Shut { how: Silence, why: String },
+    /// It let nobody in in time.
+    #[error("{0}")]
+    Late(String),
     /// It was not even tried.
     #[error("{0}")]
     Untried(String),
@@ -62,7 +65,7 @@ impl Failure {
     pub(super) fn code(&self) -> Option<u16> {
         match self {
             Self::Said { code, .. } => Some(*code),
-            Self::Lost { .. } | Self::Shut { .. } | Self::Untried(_) => None,
+            Self::Lost { .. } | Self::Shut { .. } | Self::Late(_) | Self::Untried(_) => None,
         }
     }
 
@@ -70,16 +73,17 @@ impl Failure {
     pub(super) fn into_end(self) -> End {
         let why = self.to_string();
         match self {
-            Self::Said { .. } | Self::Shut { .. } | Self::Untried(_) => End::Failed { why },
+            Self::Said { .. } | Self::Shut { .. } | Self::Late(_) | Self::Untried(_) => End::Failed { why },
             Self::Lost { .. } => End::Unknown { why },
         }
     }
 
-    /// What it means for who was asked.
-    pub(super) fn silence(&self) -> Silence {
+    /// What it means for who was asked. Nothing when it was only late: then a knock tells.
+    pub(super) fn silence(&self) -> Option<Silence> {
         match self {
-            Self::Lost { how, .. } | Self::Shut { how, .. } => *how,
-            Self::Said { .. } | Self::Untried(_) => Silence::Refused,
+            Self::Lost { how, .. } | Self::Shut { how, .. } => Some(*how),
+            Self::Said { .. } | Self::Untried(_) => Some(Silence::Refused),
+            Self::Late(_) => None,
         }
     }
 
@@ -98,6 +102,8 @@ impl Failure {
 pub(super) enum Shut {
     /// The account or its password is not what the server has.
     Refused(String),
+    /// The server let nobody in in time.
+    Late(String),
     /// Anything else.
     Otherwise { how: Silence, why: String },
 }
@@ -106,6 +112,7 @@ impl From<Shut> for Failure {
     fn from(shut: Shut) -> Self {
         match shut {
             Shut::Refused(why) => Self::Untried(why),
+            Shut::Late(why) => Self::Late(why),
             Shut::Otherwise { how, why } => Self::Shut { how, why },
         }
     }
@@ -137,12 +144,10 @@ impl Session {
             Ok(Ok(connection)) => return Ok(Self { connection, pod: place.pod.clone(), term: term.clone() }),
             Ok(Err(error)) => error,
             Err(_) => {
-                let how = watch::knock(&place.address, port).await;
-                let why = format!(
+                return Err(Shut::Late(format!(
                     "{whom} let nobody in within {} s: it hangs, or a network policy or its node keeps the operator from it",
                     LOG_IN.as_secs()
-                );
-                return Err(Shut::Otherwise { how, why });
+                )));
             }
         };
         Err(match error {

@@ -51,7 +51,9 @@ impl Servers {
             let heard = Instant::now();
             match tokio::time::timeout(BEAT + LATE, session.run("keeping watch", &statement)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(failure)) => return (failure.silence(), heard.elapsed(), failure.to_string()),
+                Ok(Err(failure)) => {
+                    return (failure.silence().unwrap_or(Silence::Unreachable), heard.elapsed(), failure.to_string());
+                }
                 Err(_) => {
                     let how = knock(&place.address, (self.port)(&place.address)).await;
                     let why = format!(
