@@ -60,7 +60,7 @@ fn every_perturbation_ends_as_if_nothing_had_happened() {
     // The short form takes every crash point of one kind, and of everything else enough to find a law that is broken.
     let mut outcomes = Vec::new();
     if is_asked_for(Replicated::NAME) {
-        outcomes.push(run::<Harbour>(&choice(1, 5)));
+        outcomes.push(run::<Harbour>(&choice(1, 10)));
     }
     if is_asked_for(MySql::NAME) {
         outcomes.push(run::<Docks>(&choice(MYSQL_CRASHES, MYSQL_OTHERS)));
