@@ -44,7 +44,7 @@ async fn who_holds_up_the_closing_is_disconnected_after_a_while() {
     let patience = Duration::from_secs(1);
     world.done(&server, Task::CloseToWrites { patience }).await;
     let took = began.elapsed();
-    assert!(took >= patience && took < Duration::from_secs(5), "{took:?}");
+    assert!(took >= patience && took < Duration::from_secs(30), "{took:?}");
     assert!(holder.query_drop("SELECT 1").await.is_err());
     assert!(world.see(&server).await.super_read_only);
     // And who does not finds out as well.
@@ -98,7 +98,7 @@ async fn a_closing_that_takes_too_long_goes_on_and_its_end_is_heard_of() {
     let began = Instant::now();
     let (end, rest) = world.carry_out(&server, task.clone()).await;
     assert_eq!(end, End::StillRunning);
-    assert!(began.elapsed() < Duration::from_secs(12));
+    assert!(began.elapsed() < Duration::from_secs(40));
     assert!(!world.see(&server).await.super_read_only, "looks go on meanwhile");
     let rest = tokio::spawn(rest.unwrap());
     tokio::time::sleep(Duration::from_secs(1)).await;

@@ -122,7 +122,7 @@ async fn who_does_not_catch_up_says_what_is_missing() {
         let why = world.failed(&server, Task::CatchUp { set: set.clone(), within }).await;
         eprintln!("{why}");
         assert!(why.contains(&set) && why.contains("moco-a-0"), "{why}");
-        assert!(began.elapsed() >= within && began.elapsed() < within + Duration::from_secs(2));
+        assert!(began.elapsed() >= within && began.elapsed() < within + Duration::from_secs(20));
     }
     let why = world.failed(&server, Task::CatchUp { set: "it's none".into(), within: Duration::ZERO }).await;
     eprintln!("{why}");

@@ -94,9 +94,7 @@ mod tests {
         std::fs::create_dir_all(&directory).unwrap();
         let layer = directory.join("layer");
         let mut tar = tar::Builder::new(File::create(&layer).unwrap());
-        // This loader says what it was asked to run.
-        let files = [(format!("usr/lib/some-arch/{}", loader()), "#!/bin/sh\necho \"$@\"\n"), ("usr/sbin/it".to_owned(), "it")];
-        for (name, text) in files {
+        for (name, text) in [(format!("usr/lib/some-arch/{}", loader()), "loader"), ("usr/sbin/it".to_owned(), "it")] {
             tar.append_data(&mut header(0o755, text.len() as u64), name, text.as_bytes()).unwrap();
         }
         tar.finish().unwrap();
@@ -107,10 +105,14 @@ mod tests {
         let progress = Progress::new();
         let program = super::program(&archive, "/usr/sbin/it", "--last", &progress).await.unwrap();
         assert_eq!(super::program(&archive, "/usr/sbin/it", "--last", &progress).await.unwrap(), program);
-        let ran = std::process::Command::new(&program).arg("--first").output().unwrap();
-        let root = directory.join("it.unpacked");
-        let expected = format!("--library-path {0}/usr/lib/some-arch {0}/usr/sbin/it.real --first --last\n", root.display());
-        assert_eq!(String::from_utf8(ran.stdout).unwrap(), expected);
+        let root = directory.join("it.unpacked").display().to_string();
+        let expected = format!(
+            "#!/bin/sh\nexec '{root}/usr/lib/some-arch/{}' --library-path '{root}/usr/lib/some-arch' '{root}/usr/sbin/it.real' \"$@\" --last\n",
+            loader()
+        );
+        assert_eq!(std::fs::read_to_string(&program).unwrap(), expected);
+        assert_eq!(std::fs::read_to_string(program.with_extension("real")).unwrap(), "it");
+        assert_eq!(std::fs::metadata(&program).unwrap().permissions().mode() & 0o777, 0o755);
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }
