@@ -32,15 +32,15 @@ const WITH_THE_OPERATOR: [&str; 12] = [
     "leader",
 ];
 /// Those that deal with a database, beside them.
-const WITH_A_DATABASE: [&str; 8] =
-    ["galera", "restore", "mysql", "mysql_mending", "mysql_outside", "mysql_adoption", "tidb", "tidb_upgrade"];
+const WITH_A_DATABASE: [&str; 9] =
+    ["galera", "restore", "mysql", "mysql_mending", "mysql_outside", "mysql_adoption", "tidb", "tidb_upgrade", "tidb_adoption"];
 /// Those that break a database, beside both.
 const WITH_A_BROKEN_DATABASE: [&str; 2] = ["recovery", "failover"];
 /// Those that run alone. The last judges the permissions by the calls that all the others made.
 const ALONE: [&str; 2] = ["outage", "rbac"];
 /// Those that only a campaign runs.
 #[cfg(test)]
-const ON_DEMAND: [&str; 6] = ["fuzz", "schedules", "slow", "tidb_adoption", "tidb_scaling", "upgrade"];
+const ON_DEMAND: [&str; 5] = ["fuzz", "schedules", "slow", "tidb_scaling", "upgrade"];
 
 const TESTS: [&str; 6] = ["test", "--package", "windlass-e2e", "--features", "lab", "--locked"];
 const OF_THE_LAB: [&str; 6] = ["test", "--package", "windlass-lab", "--features", "lab", "--locked"];
@@ -78,14 +78,13 @@ pub(super) async fn run(lab: &Lab, path: &OsStr, report: &mut Report) -> Result<
         }
         Ok(())
     };
-    let of_the_lab = cargo::command(&[&OF_THE_LAB[..], &ONE_BY_ONE].concat());
-    let database =
-        beside(WITH_A_DATABASE.map(|name| (name, command(name))).into_iter().chain([("the lab itself", of_the_lab)]));
+    let database = beside(WITH_A_DATABASE.map(|name| (name, command(name))));
     let mut servers = cargo::command(&BESIDE_SERVERS);
     // Each of them has the machine's ports to itself.
     servers.arg("--test-threads=1").envs(servers_of_the_lab().await?);
-    let broken =
-        beside(WITH_A_BROKEN_DATABASE.map(|name| (name, command(name))).into_iter().chain([("real servers", servers)]));
+    let of_the_lab = cargo::command(&[&OF_THE_LAB[..], &ONE_BY_ONE].concat());
+    let without_windlass = [("real servers", servers), ("the lab itself", of_the_lab)];
+    let broken = beside(WITH_A_BROKEN_DATABASE.map(|name| (name, command(name))).into_iter().chain(without_windlass));
     let harness = beside([("crash harness", cargo::command(&[&CRASH_HARNESS[..], &["--", HARNESS, "--nocapture"]].concat()))]);
     // A failure of one does not end the others: what a killed test leaves behind helps nobody.
     let (operator, database, broken, harness): (Result<()>, _, _, _) = tokio::join!(operator, database, broken, harness);
